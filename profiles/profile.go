@@ -1,0 +1,146 @@
+// Package profiles holds what a person writes: profiles in YAML, read strictly, checked,
+// merged with what they extend, and compiled into a plan for package sandbox.
+//
+// Compile is pure: the same profile and facts give the same plan on any machine. Reading
+// the machine (folders, environment, programs, kernel) is the caller's, in [Facts].
+//
+// Errors are positions and cures: each names file, line and column, and says what to
+// write instead. All errors of a file are reported at once. They never hold an
+// environment value.
+package profiles
+
+// Position is a place in a profile file.
+type Position struct {
+	File   string // as shown to the person
+	Line   int    // 1-based; 0: the value does not come from a file with lines
+	Column int    // 1-based
+}
+
+// Sourced is a value with the place where it was written.
+type Sourced[T any] struct {
+	Value T
+	Position
+}
+
+// PathEntry is one entry of a path list: a string, or a mapping with reasons.
+type PathEntry struct {
+	Path   string // may hold variables and a leading ~; not yet resolved
+	Broad  bool   // the person knows that the path holds too much
+	Reason string // required with Broad
+	Position
+}
+
+// Mode-like words. Their zero value is "not written".
+type (
+	// EgressMode is the scalar form of network.egress: none, public, all.
+	EgressMode string
+	// NamesMode is network.names: strict, pinned.
+	NamesMode string
+	// MetadataMode is filesystem.metadata: ignore, refuse, mediated.
+	MetadataMode string
+	// SpecialFilesMode is filesystem.special-files: allow, refuse.
+	SpecialFilesMode string
+	// HomeMode is filesystem.home: private, real.
+	HomeMode string
+	// ViewMode is view: full, grants.
+	ViewMode string
+	// PinsMode is guard.pins: require, first-use, off.
+	PinsMode string
+)
+
+// Profile is one parsed file, before its `extends` are merged in.
+type Profile struct {
+	File        string // where it was read from; "built-in NAME" for built-in ones
+	Version     int
+	Name        Sourced[string]
+	Description string
+	Match       Match
+	Extends     []Sourced[string]
+	Filesystem  Filesystem
+	Roots       Roots
+	Network     Network
+	Environment Environment
+	Syscalls    Syscalls
+	Limits      Limits
+	View        Sourced[ViewMode]
+	Guard       *Guard // nil: no guard key
+	Missing     Missing
+}
+
+// Match says which command lines a profile is for.
+type Match struct {
+	Packages []Sourced[string] // "npm:@scope/name", glob allowed
+	Commands []Sourced[string] // base name of the command or entry, glob allowed
+}
+
+// Filesystem is the section of that name.
+type Filesystem struct {
+	Read, Write, Optional []PathEntry
+	Execute               []Sourced[string] // a name on the jail's PATH, or an absolute path
+	Protect, Hide         []Sourced[string]
+	SpecialFiles          Sourced[SpecialFilesMode]
+	Metadata              Sourced[MetadataMode]
+	Home                  Sourced[HomeMode]
+}
+
+// Roots is `roots: args`, or a list of folders.
+type Roots struct {
+	FromArgs Sourced[bool]
+	List     []PathEntry
+}
+
+// Network is the section of that name.
+type Network struct {
+	Egress Sourced[EgressMode] // "" when Hosts is used or nothing is written
+	Hosts  []Sourced[string]   // host:port rules
+	Names  Sourced[NamesMode]
+	Listen []Sourced[uint16]
+	Unix   []PathEntry
+}
+
+// Environment is the section of that name. Values of Set are the person's own words in
+// the file; they are still never printed.
+type Environment struct {
+	Pass    []Sourced[string] // names, * allowed at the end after two letters
+	Set     []EnvSet
+	Secrets []Sourced[string]
+}
+
+// EnvSet is one variable that a profile sets.
+type EnvSet struct {
+	Name  string
+	Value string // may hold variables
+	Position
+}
+
+// Syscalls is the section of that name.
+type Syscalls struct {
+	Profile     Sourced[string] // "default", or a file in OCI form relative to the profile
+	Allow, Deny []Sourced[string]
+}
+
+// Limits is the section of that name; 0 is "not written". Sizes are bytes.
+type Limits struct {
+	OpenFiles, FileSize, Memory, Processes Sourced[uint64]
+}
+
+// Guard is the section of that name. It parses; the layer is not built yet.
+type Guard struct {
+	Position
+	Pins            Sourced[PinsMode]
+	Tools           []Sourced[string]
+	CallsPerMinute  Sourced[uint64]
+	ConcurrentCalls Sourced[uint64]
+	CallTimeout     Sourced[string] // a Go duration, checked
+	MessageSize     Sourced[uint64]
+	ResultSize      Sourced[uint64]
+	Sampling        Sourced[string] // allow, deny
+	Elicitation     Sourced[string]
+	Roots           Sourced[string]
+}
+
+// Missing is `missing: refuse`, or the layers that may be absent.
+type Missing struct {
+	Refuse Sourced[bool]
+	Allow  []Sourced[string]
+}

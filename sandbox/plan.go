@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"stockade/seccomp"
+)
+
+// Access is what a grant allows on a path. Each value is a fixed set of Landlock rights,
+// trimmed to the kind of object that the path turns out to be.
+type Access uint8
+
+const (
+	// Read allows reading files and listing folders.
+	Read Access = iota + 1
+	// Write allows Read, and creating, changing, moving and removing files and folders.
+	// It never allows execution, devices, fifos or sockets.
+	Write
+	// Scratch is Write for the server's private folders: fifos and socket files too.
+	Scratch
+	// Execute allows reading and executing one file.
+	Execute
+	// Device allows reading and writing one device node.
+	Device
+)
+
+// Presence says what a missing path means.
+type Presence uint8
+
+const (
+	// Required makes a missing path an error before the start.
+	Required Presence = iota
+	// Optional skips a missing path.
+	Optional
+)
+
+// Origin is where a grant comes from, for explain and for errors.
+type Origin struct {
+	Source string // a profile's file name, "built-in node", "--read", "runtime", "always"
+	Line   int    // 1-based; 0 when the source has no lines
+	Column int    // 1-based, in bytes; 0 when the source has no lines
+}
+
+// Grant is one permission on a path.
+type Grant struct {
+	Path     string // absolute and clean; links are followed once, when it is opened
+	Access   Access
+	Presence Presence
+	// Broad is the reason for a grant that needs one (see [Guarded]); "" otherwise.
+	Broad  string
+	Origin Origin
+	Why    string // a few words for explain
+}
+
+// Guarded is a place that no ordinary grant may hold, contain or lie in.
+type Guarded struct {
+	Path string // absolute, links resolved
+	Why  string // "your home folder", "holds SSH keys"
+	// Rule says how strict it is.
+	Rule GuardRule
+}
+
+// GuardRule says which grants a guarded place forbids.
+type GuardRule uint8
+
+const (
+	// GuardWhole forbids granting the place itself or a folder above it, unless Broad.
+	GuardWhole GuardRule = iota
+	// GuardTree forbids also what lies inside, unless Broad.
+	GuardTree
+	// GuardAlways is GuardTree without the exception: stockade's own state.
+	GuardAlways
+)
+
+// Network is what the jail may do on the network.
+type Network struct {
+	Egress Egress
+	Listen []uint16 // TCP ports that may be bound; empty: none
+}
+
+// Egress is what the jail may connect to.
+type Egress uint8
+
+const (
+	// EgressNone allows no Internet socket at all.
+	EgressNone Egress = iota
+	// EgressAll leaves TCP and UDP open to every address.
+	EgressAll
+)
+
+// Limits are resource limits of the jail; 0 keeps what the host set.
+type Limits struct {
+	OpenFiles uint64 // RLIMIT_NOFILE
+	FileSize  uint64 // RLIMIT_FSIZE, bytes
+	Memory    uint64 // cgroup v2 memory.max, bytes
+	Processes uint64 // cgroup v2 pids.max
+}
+
+// Folder is a private folder of the jail that Enter makes.
+type Folder struct {
+	Path string // absolute; "" when the plan has none
+}
+
+// Plan is everything that Enter does, as plain data: a profile resolved against this
+// machine and command line. Two equal plans make the same jail.
+type Plan struct {
+	Name string // profile name, for messages and for the private home
+	File string // real path of the program to execute
+	Argv []string
+	Dir  string   // working folder; kept as it is
+	Env  []string // complete environment, NAME=VALUE; values are never printed
+
+	Grants  []Grant
+	Guarded []Guarded
+	Network Network
+	Filter  seccomp.Policy
+	Limits  Limits
+
+	Home Folder // private home, kept between runs
+	Tmp  Folder // private temporary folder of this run
+	// Runs is the folder that holds the temporary folders of all runs.
+	Runs string
+
+	// Missing lists the layers that the profile agrees to run without.
+	Missing []Layer
+}

@@ -1,0 +1,72 @@
+// Package program works out what a command line starts: the file that the kernel will
+// execute, the interpreters behind it, and the files these need at start.
+//
+// It reads files and never runs any. It grants nothing: its answer is data that
+// profiles.Compile turns into grants. Paths in the answer are real paths (no links left)
+// unless a field says otherwise.
+//
+// It does not protect against a program that changes between this look and the start;
+// the launcher grants by opened descriptor, so a swapped file is one that cannot run.
+package program
+
+// Runtime is the language runtime that a command line ends in.
+type Runtime uint8
+
+const (
+	// Native is an ELF program without an interpreter of its own language.
+	Native Runtime = iota
+	// Node is node, or a program that carries it.
+	Node
+	// Python is CPython, also inside a virtual environment.
+	Python
+	// Shell is a POSIX shell running a script.
+	Shell
+)
+
+// Facts are what a search for a program depends on, gathered once by the caller.
+type Facts struct {
+	Home string            // absolute path of the person's home folder
+	Dir  string            // absolute working folder
+	Env  map[string]string // the host's environment (PATH, PYENV_VERSION, ...); never printed
+}
+
+// Need is one file or folder that has to be readable for a program to start.
+type Need struct {
+	Path string // absolute; a folder means the tree below it
+	Why  string // a few words for explain: "library of node", "package folder"
+	// Optional needs are granted when present and skipped when absent.
+	Optional bool
+}
+
+// Program is the answer of [Resolve].
+type Program struct {
+	// File is the real path of the file to execute. For scripts it is the interpreter:
+	// the `#!` chain, env(1) included, is followed here and not left to the jail.
+	File string
+	// Argv is the complete argument vector for File. Argv[0] is what the kernel would
+	// have passed: virtual environments and multi-call programs depend on it.
+	Argv []string
+	// Named is the path under which the command was found, links and shims not followed.
+	Named string
+	// Runtime is what File runs.
+	Runtime Runtime
+	// Entry is the script that the runtime executes, as a real path; "" for native programs
+	// and for `node -e`, `python -m` and the like.
+	Entry string
+	// Package is the name in the package.json nearest to Entry, or the Python module
+	// of `python -m`; "" when there is none.
+	Package string
+	// Args are the server's own arguments: Argv after the entry (or after Argv[0] for
+	// native programs).
+	Args []string
+	// Execute lists every file that must be executable: File and its ELF loader.
+	Execute []string
+	// Read lists what must be readable beyond Execute: libraries, the runtime's own
+	// files, the package.
+	Read []Need
+	// Path lists the folders that lead the jail's PATH, so that the runtime finds itself.
+	Path []string
+	// Notes are facts that a person should see: a shim that was followed, an entry that
+	// could not be narrowed.
+	Notes []string
+}
