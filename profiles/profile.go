@@ -1,19 +1,30 @@
 // Package profiles holds what a person writes: profiles in YAML, read strictly, checked,
 // merged with what they extend, and compiled into a plan for package sandbox.
 //
+//	p, err := search.Match(prog)          // or search.Find(name); nil, nil: profiles.Empty()
+//	p, err = search.Complete(p)           // merges what it extends
+//	p, err = p.With(flags)                // grant flags add to it
+//	r, err := profiles.Compile(p, facts)  // r.Plan is what sandbox.Enter does
+//
 // Compile is pure: the same profile and facts give the same plan on any machine. Reading
 // the machine (folders, environment, programs, kernel) is the caller's, in [Facts].
 //
 // Errors are positions and cures: each names file, line and column, and says what to
 // write instead. All errors of a file are reported at once. They never hold an
 // environment value.
+//
+// Everything that is written takes effect or is refused. Keys whose layer is not built yet
+// are read and checked, and [Compile] refuses them.
+//
+// The package does not judge whether a grant is wise. It knows which places need a second
+// word (broad, with a reason), and it says what stays open ([Resolved].Residual).
 package profiles
 
 // Position is a place in a profile file.
 type Position struct {
 	File   string // as shown to the person
 	Line   int    // 1-based; 0: the value does not come from a file with lines
-	Column int    // 1-based
+	Column int    // 1-based, in bytes
 }
 
 // Sourced is a value with the place where it was written.
@@ -21,6 +32,9 @@ type Sourced[T any] struct {
 	Value T
 	Position
 }
+
+// written tells whether the value stands in a file or on the command line.
+func (s *Sourced[T]) written() bool { return s.Position != Position{} }
 
 // PathEntry is one entry of a path list: a string, or a mapping with reasons.
 type PathEntry struct {
@@ -32,27 +46,53 @@ type PathEntry struct {
 
 // Mode-like words. Their zero value is "not written".
 type (
-	// EgressMode is the scalar form of network.egress: none, public, all.
+	// EgressMode is the scalar form of network.egress.
 	EgressMode string
 	// NamesMode is network.names: strict, pinned.
 	NamesMode string
-	// MetadataMode is filesystem.metadata: ignore, refuse, mediated.
+	// MetadataMode is filesystem.metadata.
 	MetadataMode string
-	// SpecialFilesMode is filesystem.special-files: allow, refuse.
+	// SpecialFilesMode is filesystem.special-files.
 	SpecialFilesMode string
-	// HomeMode is filesystem.home: private, real.
+	// HomeMode is filesystem.home.
 	HomeMode string
-	// ViewMode is view: full, grants.
+	// ViewMode is view.
 	ViewMode string
 	// PinsMode is guard.pins: require, first-use, off.
 	PinsMode string
 )
 
-// Profile is one parsed file, before its `extends` are merged in.
+// Words of the modes above that decide something in this package.
+const (
+	EgressNone   EgressMode = "none"
+	EgressPublic EgressMode = "public"
+	EgressAll    EgressMode = "all"
+
+	MetadataIgnore   MetadataMode = "ignore"
+	MetadataRefuse   MetadataMode = "refuse"
+	MetadataMediated MetadataMode = "mediated"
+
+	SpecialFilesAllow  SpecialFilesMode = "allow"
+	SpecialFilesRefuse SpecialFilesMode = "refuse"
+
+	HomePrivate HomeMode = "private"
+	HomeReal    HomeMode = "real"
+
+	ViewFull   ViewMode = "full"
+	ViewGrants ViewMode = "grants"
+)
+
+// SyscallsDefault is the word for the built-in filter.
+const SyscallsDefault = "default"
+
+// Profile is one parsed file, before or after its `extends` are merged in.
 type Profile struct {
-	File        string // where it was read from; "built-in NAME" for built-in ones
+	File string // where it was read from; "built-in NAME" for built-in ones; "" for the empty profile
+	// FromRepo marks a profile of the repository. Nobody approved it: it may only narrow
+	// (see [Narrower]).
+	FromRepo    bool
 	Version     int
-	Name        Sourced[string]
+	Name        Sourced[string] // without a place when it comes from the file's name
 	Description string
 	Match       Match
 	Extends     []Sourced[string]
@@ -83,7 +123,8 @@ type Filesystem struct {
 	Home                  Sourced[HomeMode]
 }
 
-// Roots is `roots: args`, or a list of folders.
+// Roots is `roots: args`, or a list of folders. Flags and extended profiles may add a list
+// to `args`.
 type Roots struct {
 	FromArgs Sourced[bool]
 	List     []PathEntry
@@ -91,11 +132,12 @@ type Roots struct {
 
 // Network is the section of that name.
 type Network struct {
-	Egress Sourced[EgressMode] // "" when Hosts is used or nothing is written
-	Hosts  []Sourced[string]   // host:port rules
-	Names  Sourced[NamesMode]
-	Listen []Sourced[uint16]
-	Unix   []PathEntry
+	Egress  Sourced[EgressMode] // "" when a list or nothing is written
+	Hosts   []Sourced[string]   // host:port rules, lower case, without trailing dots
+	HostsAt Position            // where the list form stands, also when it is empty
+	Names   Sourced[NamesMode]
+	Listen  []Sourced[uint16]
+	Unix    []PathEntry
 }
 
 // Environment is the section of that name. Values of Set are the person's own words in
@@ -143,4 +185,10 @@ type Guard struct {
 type Missing struct {
 	Refuse Sourced[bool]
 	Allow  []Sourced[string]
+}
+
+// Empty is the profile of a server that no profile matches: its own program and runtime,
+// a private home and temporary folder, and nothing else.
+func Empty() *Profile {
+	return &Profile{Version: 1, Name: Sourced[string]{Value: "empty"}}
 }

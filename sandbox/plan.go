@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"fmt"
+
 	"stockade/seccomp"
 )
 
@@ -22,6 +24,23 @@ const (
 	Device
 )
 
+// String returns the word that explain prints.
+func (a Access) String() string {
+	switch a {
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	case Scratch:
+		return "scratch"
+	case Execute:
+		return "execute"
+	case Device:
+		return "device"
+	}
+	return "unknown"
+}
+
 // Presence says what a missing path means.
 type Presence uint8
 
@@ -39,11 +58,28 @@ type Origin struct {
 	Column int    // 1-based, in bytes; 0 when the source has no lines
 }
 
+// String returns "file:line:column", or the source alone when it has no lines.
+func (o Origin) String() string {
+	if o.Line == 0 {
+		return o.Source
+	}
+	return fmt.Sprintf("%s:%d:%d", o.Source, o.Line, o.Column)
+}
+
+// Sources of grants that nobody wrote.
+const (
+	// OriginAlways marks what every jail has.
+	OriginAlways = "always"
+	// OriginRuntime marks what the program needs to start.
+	OriginRuntime = "runtime"
+)
+
 // Grant is one permission on a path.
 type Grant struct {
 	Path     string // absolute and clean; links are followed once, when it is opened
 	Access   Access
 	Presence Presence
+	Want     Kind // the kind it has to be; KindAny for any (roots are folders)
 	// Broad is the reason for a grant that needs one (see [Guarded]); "" otherwise.
 	Broad  string
 	Origin Origin

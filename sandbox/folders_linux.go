@@ -1,0 +1,262 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownName is the folder below an XDG base folder that holds what is stockade's.
+const ownName = "/stockade/"
+
+// makeFolders makes the private home and the temporary folder of this run and opens them
+// for their grants. What it makes is remembered, so that a start that fails later leaves
+// nothing behind.
+func (o *Opened) makeFolders() error {
+	for _, f := range [...]Folder{o.Plan.Home, o.Plan.Tmp} {
+		if f.Path == "" {
+			continue
+		}
+		fd, err := o.makePrivate(f.Path)
+		if err != nil {
+			return fmt.Errorf("making private folder %q: %w", f.Path, err)
+		}
+		o.settle(f.Path, fd)
+	}
+	return nil
+}
+
+// settle turns the pending grants of a private folder into opened ones; the first takes
+// the descriptor.
+func (o *Opened) settle(path string, fd int) {
+	for i := range o.Grants {
+		if g := &o.Grants[i]; g.State == Pending && g.Path == path {
+			g.fd, g.State = fd, Granted
+			return
+		}
+	}
+	unix.Close(fd)
+}
+
+// makePrivate makes a folder below an XDG base folder and returns it opened with O_PATH.
+// Every component from stockade's own folder down has to be a real folder of this user
+// that nobody else can write: a link or a foreign folder on the way is an error, so that
+// another user of the machine cannot lead the jail elsewhere.
+func (o *Opened) makePrivate(path string) (int, error) {
+	cut := strings.LastIndex(path, ownName)
+	if cut <= 0 {
+		return -1, errors.New("it does not lie in a folder of stockade")
+	}
+	base := path[:cut]
+	if err := o.makeBase(base); err != nil {
+		return -1, err
+	}
+	fd, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("opening %q: %w", base, err)
+	}
+	at := base
+	for _, name := range strings.Split(path[cut+1:], "/") {
+		at += "/" + name
+		next, err := o.enterOwn(fd, name, at)
+		unix.Close(fd)
+		if err != nil {
+			return -1, err
+		}
+		fd = next
+	}
+	return fd, nil
+}
+
+// makeBase makes missing folders of the XDG base itself, with the mode that the base
+// directory specification asks for (0700). They stay after a failed start only when they
+// were there before.
+func (o *Opened) makeBase(base string) error {
+	var missing []string
+	for at := base; at != "/"; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); err == nil {
+			break
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		missing = append(missing, at)
+	}
+	for i := len(missing) - 1; i >= 0; i-- {
+		err := unix.Mkdir(missing[i], 0o700)
+		if err == nil {
+			o.made = append(o.made, missing[i])
+		} else if !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("making %q: %w", missing[i], err)
+		}
+	}
+	return nil
+}
+
+// enterOwn makes or opens one component and checks that it is ours alone.
+func (o *Opened) enterOwn(dir int, name, path string) (int, error) {
+	err := unix.Mkdirat(dir, name, 0o700)
+	if err == nil {
+		o.made = append(o.made, path)
+	} else if !errors.Is(err, unix.EEXIST) {
+		return -1, fmt.Errorf("making %q: %w", path, err)
+	}
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("opening %q without following links: %w", path, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("checking %q: %w", path, err)
+	}
+	if int(st.Uid) != unix.Geteuid() {
+		unix.Close(fd)
+		return -1, fmt.Errorf("%q belongs to user %d", path, st.Uid)
+	}
+	if st.Mode&0o777 != 0o700 {
+		if err := unix.Fchmod(fd, 0o700); err != nil {
+			unix.Close(fd)
+			return -1, fmt.Errorf("closing %q to other users: %w", path, err)
+		}
+	}
+	return fd, nil
+}
+
+// discard removes what a failed start made: only folders that are empty, deepest first.
+// It runs on a thread of its own, because the calling one may be in the jail already.
+func (o *Opened) discard() {
+	if len(o.made) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := len(o.made) - 1; i >= 0; i-- {
+			// A folder that is not empty is somebody's: the error is the answer.
+			_ = unix.Rmdir(o.made[i])
+		}
+	}()
+	<-done
+	o.made = nil
+}
+
+// RunName is the name of a temporary folder of one run: the PID namespace, the process and
+// its start time in clock ticks since boot, which together no other process ever has
+// (proc_pid_stat(5) field 22; exec keeps both).
+func RunName() (string, error) {
+	ns, err := pidNamespace()
+	if err != nil {
+		return "", err
+	}
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d-%d-%d", ns, os.Getpid(), start), nil
+}
+
+func pidNamespace() (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return 0, fmt.Errorf("asking for the PID namespace: %w", err)
+	}
+	return st.Ino, nil
+}
+
+// startTime reads field 22 of /proc/PID/stat. The command in field 2 may hold spaces and
+// parentheses, so fields are counted after the last one.
+func startTime(pid int) (uint64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := cutLast(string(data), ")")
+	fields := strings.Fields(rest)
+	if !found || len(fields) < 20 {
+		return 0, fmt.Errorf("reading the start time of process %d: unexpected form", pid)
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// staleLimit bounds how many old temporary folders one start removes, so that a start never
+// waits long for the leftovers of others.
+const staleLimit = 8
+
+// removeStale removes temporary folders whose run has ended. The server that had one is
+// gone, and nothing of ours stayed to do it. Folders of other PID namespaces are left: a
+// process there cannot be seen from here. Failures are left to the next start.
+func removeStale(runs, current string) {
+	entries, err := os.ReadDir(runs)
+	if err != nil {
+		return
+	}
+	ns, err := pidNamespace()
+	if err != nil {
+		return
+	}
+	removed := 0
+	for _, e := range entries {
+		if removed == staleLimit {
+			return
+		}
+		if e.Name() == current || !ended(e.Name(), ns) {
+			continue
+		}
+		// RemoveAll works by descriptor and never follows a link (os.RemoveAll on Linux);
+		// the folder was a server's to fill, and to close.
+		stale := filepath.Join(runs, e.Name())
+		if os.RemoveAll(stale) != nil {
+			reopenFolders(stale)
+			_ = os.RemoveAll(stale)
+		}
+		removed++
+	}
+}
+
+// ended tells whether the run that a folder is named after is over for certain.
+func ended(name string, ns uint64) bool {
+	var folderNS, start uint64
+	var pid int
+	if n, err := fmt.Sscanf(name, "%d-%d-%d", &folderNS, &pid, &start); n != 3 || err != nil {
+		return false
+	}
+	if folderNS != ns || pid <= 0 {
+		return false
+	}
+	now, err := startTime(pid)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return true
+	}
+	return err == nil && now != start
+}
+
+// reopenFolders gives the folders of a tree their owner's rights back, so that a server
+// cannot keep what it wrote by closing the folder. Links are not followed: WalkDir does not
+// follow them and reads a folder after it was passed here, and the mode is set through a
+// descriptor that was opened without following.
+func reopenFolders(tree string) {
+	_ = filepath.WalkDir(tree, func(path string, e os.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return nil
+		}
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil
+		}
+		defer unix.Close(fd)
+		_ = unix.Chmod(fdPath(fd), 0o700)
+		return nil
+	})
+}

@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// guards is the table of guarded places with their real paths.
+type guards []guardedPlace
+
+type guardedPlace struct {
+	Guarded
+	real string
+}
+
+// guardTable resolves the links on the way to each place, so that a home folder behind a
+// link is guarded under both names. Places that do not exist are guarded by name.
+func guardTable(list []Guarded) guards {
+	parents := make(map[string]string)
+	out := make(guards, 0, len(list))
+	for _, g := range list {
+		out = append(out, guardedPlace{Guarded: g, real: realPath(g.Path, parents)})
+	}
+	return out
+}
+
+func realPath(path string, parents map[string]string) string {
+	parent, name := filepath.Split(path)
+	realParent, known := parents[parent]
+	if !known {
+		realParent = parent
+		if r, err := filepath.EvalSymlinks(parent); err == nil {
+			realParent = r
+		}
+		parents[parent] = realParent
+	}
+	full := filepath.Join(realParent, name)
+	if r, err := filepath.EvalSymlinks(full); err == nil {
+		return r
+	}
+	return full
+}
+
+// check refuses a grant that reaches a guarded place without saying why. Grants that the
+// launcher itself adds pass. A runtime's own files may lie inside a guarded tree (a server
+// installed below an agent's folder); they may not hold one.
+func (gs guards) check(og OpenedGrant) error {
+	if og.State != Granted || og.Origin.Source == OriginAlways {
+		return nil
+	}
+	for i := range gs {
+		g := &gs[i]
+		for _, place := range [...]string{g.Path, g.real} {
+			rule := g.Rule
+			if og.Origin.Source == OriginRuntime {
+				rule = GuardWhole
+			}
+			if !rule.forbids(og.Target, place) {
+				continue
+			}
+			if og.Broad != "" && g.Rule != GuardAlways {
+				continue
+			}
+			return guardError(og, g)
+		}
+	}
+	return nil
+}
+
+func guardError(og OpenedGrant, g *guardedPlace) error {
+	what := "reaches " + g.Why
+	if og.Target != og.Path {
+		what = fmt.Sprintf("is a link to %q and %s", og.Target, what)
+	}
+	cure := `grant what the server needs below it, or write {path: ..., broad: true, reason: "..."}`
+	if g.Rule == GuardAlways {
+		cure = "no profile can grant this; grant the folders beside it"
+	}
+	return &GrantError{Grant: og.Grant, Err: errors.New(what), Cure: cure}
+}
+
+// forbids tells whether a grant of the tree at target touches the place.
+func (r GuardRule) forbids(target, place string) bool {
+	if below(place, target) {
+		return true
+	}
+	return r != GuardWhole && below(target, place)
+}
+
+// below tells whether path is dir or lies in it. Both are clean and absolute. It compares
+// whole names: /srv/data-old is not below /srv/data.
+func below(path, dir string) bool {
+	if dir == "/" {
+		return true
+	}
+	return path == dir || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+}

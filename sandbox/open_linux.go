@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// GrantState is what became of a grant when it was opened.
+type GrantState uint8
+
+const (
+	// Granted: opened; its descriptor is what the rule will name.
+	Granted GrantState = iota + 1
+	// Skipped: optional and absent.
+	Skipped
+	// Pending: a private folder that Enter makes.
+	Pending
+)
+
+// OpenedGrant is a grant with the object that its path named at one moment. Rules hold
+// that object, whatever the path names later.
+type OpenedGrant struct {
+	Grant
+	Target string // real path of the object; differs from Path when links were followed
+	Kind   Kind
+	State  GrantState
+	fd     int // O_PATH; -1 unless Granted
+}
+
+// Opened is a plan with every path of it opened.
+type Opened struct {
+	Plan   Plan
+	Grants []OpenedGrant
+	made   []string // folders that Enter made and a failed start removes
+}
+
+// Open resolves every path of a plan once and keeps it by descriptor. It changes nothing.
+// Errors are *[GrantError] values; they name the grant and where it was written.
+func Open(p Plan) (*Opened, error) {
+	o := &Opened{Plan: p, Grants: make([]OpenedGrant, 0, len(p.Grants))}
+	guards := guardTable(p.Guarded)
+	for _, g := range p.Grants {
+		og, err := openGrant(p, g)
+		if err == nil {
+			err = guards.check(og)
+		}
+		if err != nil {
+			if og.fd >= 0 {
+				unix.Close(og.fd)
+			}
+			o.Close()
+			return nil, err
+		}
+		o.Grants = append(o.Grants, og)
+	}
+	if err := o.checkProgram(); err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// Close gives the descriptors back.
+func (o *Opened) Close() {
+	for i := range o.Grants {
+		if o.Grants[i].fd >= 0 {
+			unix.Close(o.Grants[i].fd)
+			o.Grants[i].fd = -1
+		}
+	}
+}
+
+// openGrant follows links once, with O_PATH, which needs no permission on the object
+// itself, never blocks on a fifo and has no side effect on a device (open(2)).
+func openGrant(p Plan, g Grant) (OpenedGrant, error) {
+	og := OpenedGrant{Grant: g, fd: -1}
+	if strings.IndexByte(g.Path, 0) >= 0 {
+		return og, &GrantError{Grant: g, Err: errors.New("a path cannot hold a NUL byte"), Cure: "write the path without it"}
+	}
+	if !strings.HasPrefix(g.Path, "/") {
+		return og, &GrantError{Grant: g, Err: errors.New("a path has to be absolute"), Cure: "begin it with / or a variable such as ${home}"}
+	}
+	if g.Path != "" && (g.Path == p.Home.Path || g.Path == p.Tmp.Path) {
+		og.Target, og.Kind, og.State = g.Path, KindFolder, Pending
+		return og, nil
+	}
+	fd, err := openPath(g.Path)
+	if err != nil {
+		if g.Presence == Optional && absent(err) {
+			og.State = Skipped
+			return og, nil
+		}
+		return og, &GrantError{Grant: g, Err: err, Cure: openCure(err)}
+	}
+	og.fd = fd
+	if og.Kind, err = kindOf(fd); err != nil {
+		return og, &GrantError{Grant: g, Err: err}
+	}
+	if og.Target, err = targetOf(fd); err != nil {
+		return og, &GrantError{Grant: g, Err: err}
+	}
+	og.State = Granted
+	return og, fits(og)
+}
+
+// fits refuses grants that could not take effect on the kind of their object.
+func fits(og OpenedGrant) error {
+	wrong := func(what, cure string) error {
+		return &GrantError{Grant: og.Grant, Err: errors.New(what), Cure: cure}
+	}
+	switch {
+	case og.Want != KindAny && og.Want != og.Kind:
+		return wrong(fmt.Sprintf("is a %s, not a %s", og.Kind, og.Want), fmt.Sprintf("name a %s", og.Want))
+	case og.Access == Execute && og.Kind != KindFile:
+		return wrong(fmt.Sprintf("is a %s; only a file can be executed", og.Kind), "name the program itself")
+	case og.Access == Device && og.Kind != KindDevice:
+		return wrong(fmt.Sprintf("is a %s, not a device", og.Kind), "name a device node")
+	case og.Kind == KindSocket:
+		return wrong("is a socket; reading it means connecting to it", "sockets are granted under network.unix")
+	}
+	return nil
+}
+
+// openPath retries EINTR: network file systems may answer it.
+func openPath(path string) (int, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+// absent is the one kind of failure that an optional grant may have: a path that is not
+// there. A path that is there and cannot be reached is an error.
+func absent(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+}
+
+func openCure(err error) string {
+	switch {
+	case absent(err):
+		return "make it, correct the path, or list it under filesystem.optional"
+	case errors.Is(err, unix.ELOOP):
+		return "the link leads back to itself: name the real path"
+	case errors.Is(err, unix.EACCES):
+		return "the person who starts the server has to be able to reach it"
+	}
+	return ""
+}
+
+func kindOf(fd int) (Kind, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return KindAny, fmt.Errorf("asking for its kind: %w", err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return KindFolder, nil
+	case unix.S_IFREG:
+		return KindFile, nil
+	case unix.S_IFCHR, unix.S_IFBLK:
+		return KindDevice, nil
+	case unix.S_IFIFO:
+		return KindFifo, nil
+	case unix.S_IFSOCK:
+		return KindSocket, nil
+	}
+	return KindAny, fmt.Errorf("unknown kind of file (mode %#o)", st.Mode)
+}
+
+// targetOf asks the kernel for the path of an open object. It needs /proc.
+func targetOf(fd int) (string, error) {
+	var buf [unix.PathMax]byte
+	n, err := unix.Readlink(fdPath(fd), buf[:])
+	if err != nil {
+		return "", fmt.Errorf("asking for its real path: %w", err)
+	}
+	if n == len(buf) {
+		return "", errors.New("asking for its real path: longer than PATH_MAX")
+	}
+	return string(buf[:n]), nil
+}
+
+func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// checkProgram establishes that the file to execute is itself granted for execution: an
+// exec that Landlock would refuse is better told here.
+func (o *Opened) checkProgram() error {
+	for i := range o.Grants {
+		g := &o.Grants[i]
+		if g.Access == Execute && g.State == Granted && g.Target == o.Plan.File {
+			return nil
+		}
+	}
+	return fmt.Errorf("the program %q is not among the execute grants of the plan", o.Plan.File)
+}

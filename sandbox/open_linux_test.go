@@ -1,0 +1,165 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// openPlan opens one grant beside the program that every plan needs.
+func openPlan(t *testing.T, g Grant, guarded ...Guarded) (OpenedGrant, error) {
+	t.Helper()
+	program, err := filepath.EvalSymlinks("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Plan{File: program, Guarded: guarded, Grants: []Grant{{Path: program, Access: Execute}, g}}
+	o, err := Open(p)
+	if err != nil {
+		return OpenedGrant{}, err
+	}
+	defer o.Close()
+	return o.Grants[1], nil
+}
+
+func TestOpenErrors(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	mustDo(t, os.WriteFile(at("file"), nil, 0o600))
+	mustDo(t, os.Symlink("missing", at("dangling")))
+	mustDo(t, os.Symlink("loop", at("loop")))
+	mustDo(t, unix.Mkfifo(at("fifo"), 0o600))
+	tests := []struct {
+		name  string
+		grant Grant
+		want  string // part of the message
+		errno error
+	}{
+		{"missing", Grant{Path: at("missing"), Access: Read}, "no such file", unix.ENOENT},
+		{"dangling link", Grant{Path: at("dangling"), Access: Read}, "no such file", unix.ENOENT},
+		{"looping link", Grant{Path: at("loop"), Access: Read}, "too many levels", unix.ELOOP},
+		{"looping link, optional", Grant{Path: at("loop"), Access: Read, Presence: Optional}, "too many levels", unix.ELOOP},
+		{"below a file", Grant{Path: at("file/x"), Access: Write}, "not a directory", unix.ENOTDIR},
+		{"NUL", Grant{Path: at("a\x00b"), Access: Read}, "NUL", nil},
+		{"relative", Grant{Path: "a/b", Access: Read}, "absolute", nil},
+		{"file for a folder", Grant{Path: at("file"), Access: Write, Want: KindFolder}, "is a file, not a folder", nil},
+		{"folder for a program", Grant{Path: dir, Access: Execute}, "only a file can be executed", nil},
+		{"fifo for a program", Grant{Path: at("fifo"), Access: Execute}, "only a file can be executed", nil},
+		{"file for a device", Grant{Path: at("file"), Access: Device}, "not a device", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.grant.Origin = Origin{Source: "p.yaml", Line: 3, Column: 7}
+			_, err := openPlan(t, tt.grant)
+			var grantErr *GrantError
+			if !errors.As(err, &grantErr) {
+				t.Fatalf("got %v, want a GrantError", err)
+			}
+			if !strings.HasPrefix(err.Error(), "p.yaml:3:7: granting ") || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("message %q, want the place and %q", err, tt.want)
+			}
+			if tt.errno != nil && !errors.Is(err, tt.errno) {
+				t.Errorf("got %v, want %v", err, tt.errno)
+			}
+			if grantErr.Hint() == "" {
+				t.Error("no hint")
+			}
+		})
+	}
+}
+
+func TestOpenFollowsLinksOnce(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	mustDo(t, err)
+	target := filepath.Join(dir, "a b\nü")
+	mustDo(t, os.Mkdir(target, 0o700))
+	link := filepath.Join(dir, "link")
+	mustDo(t, os.Symlink(target, link))
+	got, err := openPlan(t, Grant{Path: link, Access: Write})
+	mustDo(t, err)
+	if got.Target != target || got.Kind != KindFolder || got.State != Granted {
+		t.Errorf("got target %q, %s, state %d", got.Target, got.Kind, got.State)
+	}
+}
+
+func TestOptionalAbsentIsSkipped(t *testing.T) {
+	got, err := openPlan(t, Grant{Path: filepath.Join(t.TempDir(), "x"), Access: Read, Presence: Optional})
+	mustDo(t, err)
+	if got.State != Skipped {
+		t.Errorf("state %d, want skipped", got.State)
+	}
+}
+
+func TestProgramHasToBeGranted(t *testing.T) {
+	_, err := Open(Plan{File: "/bin/true"})
+	if err == nil || !strings.Contains(err.Error(), "execute grants") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestGuarded: home lies behind a link, as on machines that keep homes elsewhere.
+func TestGuarded(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	mustDo(t, err)
+	for _, d := range []string{"disk/u/.ssh/keys", "disk/u/work", "disk/u/state/stockade"} {
+		mustDo(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
+	}
+	home := filepath.Join(dir, "home")
+	mustDo(t, os.Symlink(filepath.Join(dir, "disk/u"), home))
+	mustDo(t, os.Symlink(filepath.Join(home, ".ssh"), filepath.Join(dir, "innocent")))
+	guarded := []Guarded{
+		{Path: home, Why: "your home folder", Rule: GuardWhole},
+		{Path: home + "/.ssh", Why: "SSH keys", Rule: GuardTree},
+		{Path: home + "/state/stockade", Why: "stockade's own state", Rule: GuardAlways},
+	}
+	tests := []struct {
+		name, path, broad, want string
+	}{
+		{"work", home + "/work", "", ""},
+		{"work by its real path", dir + "/disk/u/work", "", ""},
+		{"home", home, "", "your home folder"},
+		{"home by its real path", dir + "/disk/u", "", "your home folder"},
+		{"above home", dir + "/disk", "", "your home folder"},
+		{"keys", home + "/.ssh", "", "SSH keys"},
+		{"inside keys", home + "/.ssh/keys", "", "SSH keys"},
+		{"keys by another link", dir + "/innocent", "", "SSH keys"},
+		{"keys with a reason", home + "/.ssh", "signs commits", ""},
+		{"state", home + "/state/stockade", "", "own state"},
+		{"state with a reason", home + "/state/stockade", "I want to", "own state"},
+		{"above state with a reason", home, "I want to", "own state"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := openPlan(t, Grant{Path: tt.path, Access: Write, Broad: tt.broad}, guarded...)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestSocketFileIsNotGranted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	mustDo(t, err)
+	defer unix.Close(fd)
+	mustDo(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	_, err = openPlan(t, Grant{Path: path, Access: Read})
+	if err == nil || !strings.Contains(err.Error(), "socket") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

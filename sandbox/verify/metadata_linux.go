@@ -1,0 +1,62 @@
+package verify
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// onFile runs f on a new file of mode 0600 and removes it.
+func onFile(dir string, f func(path string, fd int) error) error {
+	path := filepath.Join(dir, "verify-mode")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(path)
+	defer file.Close()
+	return f(path, int(file.Fd()))
+}
+
+func chmod(c Check) error {
+	return onFile(c.Path, func(path string, _ int) error { return unix.Chmod(path, 0o644) })
+}
+
+// chmodIgnored wants success and an unchanged ctime: a mode that was set and set back
+// would show there.
+func chmodIgnored(c Check) error {
+	return onFile(c.Path, func(path string, fd int) error {
+		var before, after unix.Stat_t
+		if err := unix.Fstat(fd, &before); err != nil {
+			return err
+		}
+		if err := unix.Chmod(path, 0o644); err != nil {
+			return err
+		}
+		if err := unix.Fstat(fd, &after); err != nil {
+			return err
+		}
+		if before.Ctim != after.Ctim || before.Mode != after.Mode {
+			return errors.New("the file changed")
+		}
+		return nil
+	})
+}
+
+func fchmod(c Check) error {
+	return onFile(c.Path, func(_ string, fd int) error {
+		if err := unix.Fchmod(fd, 0o640); err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if st.Mode&0o777 != 0o640 {
+			return errors.New("the mode did not change")
+		}
+		return nil
+	})
+}
