@@ -1,0 +1,62 @@
+package seccomp
+
+import _ "embed" // the filters of this architecture only
+
+// The files are written by go generate and compared by TestPresets. Strings in place of an
+// embed.FS: finding one costs nothing at start.
+var (
+	//go:embed presets/none-ignore.amd64.bpf
+	noneIgnore string
+	//go:embed presets/none-ignore-truncation.amd64.bpf
+	noneIgnoreTruncation string
+	//go:embed presets/none-refuse.amd64.bpf
+	noneRefuse string
+	//go:embed presets/none-refuse-truncation.amd64.bpf
+	noneRefuseTruncation string
+	//go:embed presets/server-ignore.amd64.bpf
+	serverIgnore string
+	//go:embed presets/server-ignore-truncation.amd64.bpf
+	serverIgnoreTruncation string
+	//go:embed presets/server-refuse.amd64.bpf
+	serverRefuse string
+	//go:embed presets/server-refuse-truncation.amd64.bpf
+	serverRefuseTruncation string
+	//go:embed presets/client-ignore.amd64.bpf
+	clientIgnore string
+	//go:embed presets/client-ignore-truncation.amd64.bpf
+	clientIgnoreTruncation string
+	//go:embed presets/client-refuse.amd64.bpf
+	clientRefuse string
+	//go:embed presets/client-refuse-truncation.amd64.bpf
+	clientRefuseTruncation string
+	//go:embed presets/internet-ignore.amd64.bpf
+	internetIgnore string
+	//go:embed presets/internet-ignore-truncation.amd64.bpf
+	internetIgnoreTruncation string
+	//go:embed presets/internet-refuse.amd64.bpf
+	internetRefuse string
+	//go:embed presets/internet-refuse-truncation.amd64.bpf
+	internetRefuseTruncation string
+)
+
+// embedded returns the instructions of a preset.
+func embedded(n network, m Metadata, t Truncation) string {
+	return [networkOther][MetadataRefuse + 1][TruncationByFilter + 1]string{
+		networkNone: {
+			MetadataIgnore: {TruncationByLandlock: noneIgnore, TruncationByFilter: noneIgnoreTruncation},
+			MetadataRefuse: {TruncationByLandlock: noneRefuse, TruncationByFilter: noneRefuseTruncation},
+		},
+		networkServer: {
+			MetadataIgnore: {TruncationByLandlock: serverIgnore, TruncationByFilter: serverIgnoreTruncation},
+			MetadataRefuse: {TruncationByLandlock: serverRefuse, TruncationByFilter: serverRefuseTruncation},
+		},
+		networkClient: {
+			MetadataIgnore: {TruncationByLandlock: clientIgnore, TruncationByFilter: clientIgnoreTruncation},
+			MetadataRefuse: {TruncationByLandlock: clientRefuse, TruncationByFilter: clientRefuseTruncation},
+		},
+		networkInternet: {
+			MetadataIgnore: {TruncationByLandlock: internetIgnore, TruncationByFilter: internetIgnoreTruncation},
+			MetadataRefuse: {TruncationByLandlock: internetRefuse, TruncationByFilter: internetRefuseTruncation},
+		},
+	}[n][m][t]
+}
