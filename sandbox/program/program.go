@@ -1,9 +1,22 @@
 // Package program works out what a command line starts: the file that the kernel will
 // execute, the interpreters behind it, and the files these need at start.
 //
+//	p, err := program.Resolve([]string{"npx-like-script", "--flag"}, facts)
+//	// p.File is the interpreter, p.Argv what it gets, p.Read what it opens at start.
+//
 // It reads files and never runs any. It grants nothing: its answer is data that
 // profiles.Compile turns into grants. Paths in the answer are real paths (no links left)
-// unless a field says otherwise.
+// unless a field says otherwise. What it reads is bounded, and it opens regular files
+// only, so that nothing in a project can make it hang.
+//
+// Needs are as narrow as the files tell: single libraries, the folders of one package. A
+// file that a server could have written widens them only where the wider place identifies
+// itself as the package or project that is asked for; anything else is a note.
+//
+// What it does not know, and a profile adds by hand: libraries that a program opens by a
+// computed name (native addons of node packages with libraries of the system, name service
+// modules), what version managers put into the environment, LD_LIBRARY_PATH and
+// /etc/ld.so.preload.
 //
 // It does not protect against a program that changes between this look and the start;
 // the launcher grants by opened descriptor, so a swapped file is one that cannot run.
@@ -44,27 +57,30 @@ type Program struct {
 	// the `#!` chain, env(1) included, is followed here and not left to the jail.
 	File string
 	// Argv is the complete argument vector for File. Argv[0] is what the kernel would
-	// have passed: virtual environments and multi-call programs depend on it.
+	// have passed, as an absolute path whose links are kept: virtual environments and
+	// multi-call programs depend on it.
 	Argv []string
 	// Named is the path under which the command was found, links and shims not followed.
 	Named string
 	// Runtime is what File runs.
 	Runtime Runtime
 	// Entry is the script that the runtime executes, as a real path; "" for native programs
-	// and for `node -e`, `python -m` and the like.
+	// and for `node -e`, `python -m` and the like. bun and deno are native, and their
+	// script is told here.
 	Entry string
 	// Package is the name in the package.json nearest to Entry, or the Python module
 	// of `python -m`; "" when there is none.
 	Package string
-	// Args are the server's own arguments: Argv after the entry (or after Argv[0] for
-	// native programs).
+	// Args are the server's own arguments: Argv after the entry, module or code (or after
+	// Argv[0] for native programs).
 	Args []string
 	// Execute lists every file that must be executable: File and its ELF loader.
 	Execute []string
 	// Read lists what must be readable beyond Execute: libraries, the runtime's own
 	// files, the package.
 	Read []Need
-	// Path lists the folders that lead the jail's PATH, so that the runtime finds itself.
+	// Path lists the folders that lead the jail's PATH, so that the runtime finds itself:
+	// real folders, a virtual environment's first, never one of shims.
 	Path []string
 	// Notes are facts that a person should see: a shim that was followed, an entry that
 	// could not be narrowed.
