@@ -199,7 +199,7 @@ const staleLimit = 8
 // process there cannot be seen from here. Failures are left to the next start.
 func removeStale(runs, current string) {
 	entries, err := os.ReadDir(runs)
-	if err != nil {
+	if err != nil || len(entries) == 1 && entries[0].Name() == current {
 		return
 	}
 	ns, err := pidNamespace()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // guards is the table of guarded places with their real paths.
@@ -26,6 +28,8 @@ func guardTable(list []Guarded) guards {
 	return out
 }
 
+// realPath resolves the folder of a path once for all places that share it, and asks
+// for a link of its own with one call.
 func realPath(path string, parents map[string]string) string {
 	parent, name := filepath.Split(path)
 	realParent, known := parents[parent]
@@ -37,6 +41,10 @@ func realPath(path string, parents map[string]string) string {
 		parents[parent] = realParent
 	}
 	full := filepath.Join(realParent, name)
+	var st unix.Stat_t
+	if unix.Lstat(full, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return full
+	}
 	if r, err := filepath.EvalSymlinks(full); err == nil {
 		return r
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -99,8 +100,12 @@ func openGrant(p Plan, g Grant) (OpenedGrant, error) {
 	if og.Kind, err = kindOf(fd); err != nil {
 		return og, &GrantError{Grant: g, Err: err}
 	}
-	if og.Target, err = targetOf(fd); err != nil {
-		return og, &GrantError{Grant: g, Err: err}
+	og.Target = g.Path
+	// What every jail has is checked against nothing and shown by its own name.
+	if g.Origin.Source != OriginAlways {
+		if og.Target, err = targetOf(fd); err != nil {
+			return og, &GrantError{Grant: g, Err: err}
+		}
 	}
 	og.State = Granted
 	return og, fits(og)
@@ -185,7 +190,7 @@ func targetOf(fd int) (string, error) {
 	return string(buf[:n]), nil
 }
 
-func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // checkProgram establishes that the file to execute is itself granted for execution: an
 // exec that Landlock would refuse is better told here.
