@@ -123,11 +123,11 @@ type Filesystem struct {
 	Home                  Sourced[HomeMode]
 }
 
-// Roots is `roots: args`, or a list of folders. Flags and extended profiles may add a list
-// to `args`.
+// Roots is `roots: args`, or a list of folders. Flags add a list to either.
 type Roots struct {
 	FromArgs Sourced[bool]
 	List     []PathEntry
+	ListAt   Position // where the list form stands, also when it is empty
 }
 
 // Network is the section of that name.

@@ -1,0 +1,265 @@
+package profiles_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"stockade/profiles"
+	"stockade/sandbox"
+	"stockade/sandbox/program"
+)
+
+func TestWants(t *testing.T) {
+	p := parse(t, `filesystem: {execute: [git, /opt/tool/bin/x, "${home}/bin/y", "${repo}/z"], read: ["${args}"]}
+syscalls: {profile: ./list.json}
+`)
+	p.Syscalls.Profile.File = "/etc/stockade/profiles/p.yaml"
+	f := profiles.FactsForTests()
+	f.Repo = ""
+	f.Program.Args = []string{"--flag", "--file=/x", "-", "word", "/abs/../a", "./rel", "../up", "~", "~/h", "https://example.com/x", "file:///x", "", "${workspaceFolder}/x", "a b"}
+	want := profiles.Wanted{
+		Programs: []string{"git", "/opt/tool/bin/x", "/home/me/bin/y"},
+		Path:     "/usr/bin:/opt/tool/bin:/home/me/bin:/usr/local/bin:/bin",
+		Arguments: []profiles.ArgFolder{
+			{Arg: "word", Path: "/home/me/project/word"},
+			{Arg: "/abs/../a", Path: "/a"},
+			{Arg: "./rel", Path: "/home/me/project/rel"},
+			{Arg: "../up", Path: "/home/me/up"},
+			{Arg: "~", Path: "/home/me"},
+			{Arg: "~/h", Path: "/home/me/h"},
+			{Arg: "a b", Path: "/home/me/project/a b"},
+		},
+		SyscallFile: "/etc/stockade/profiles/list.json",
+	}
+	if diff := cmp.Diff(want, p.Wants(f)); diff != "" {
+		t.Errorf("wanted (-want +got):\n%s", diff)
+	}
+	if w := profiles.Empty().Wants(f); len(w.Programs)+len(w.Arguments) > 0 || w.SyscallFile != "" {
+		t.Errorf("the empty profile wants %+v", w)
+	}
+	abs := parse(t, "syscalls: {profile: /x.json}\nroots: args\n")
+	if w := abs.Wants(f); w.SyscallFile != "/x.json" || len(w.Arguments) != 7 {
+		t.Errorf("got %+v", w)
+	}
+	if w := parse(t, "syscalls: {profile: default}\nenvironment: {set: {A: \"${args}\"}}\n").Wants(f); w.SyscallFile != "" || len(w.Arguments) != 7 {
+		t.Errorf("got %+v", w)
+	}
+}
+
+func TestRootsFromArguments(t *testing.T) {
+	r := mustCompile(t, parse(t, "filesystem: {write: [\"${roots}\"]}\nroots: args\n"), func(f *profiles.Facts) {
+		f.ArgFolders = []profiles.ArgFolder{
+			{Arg: "/a", Path: "/a", State: profiles.ArgIsFolder},
+			{Arg: "verbose", Path: "/home/me/project/verbose"},
+			{Arg: "readme", Path: "/home/me/project/readme", State: profiles.ArgIsFile},
+			{Arg: "sub", Path: "/home/me/project/sub", State: profiles.ArgIsFolder},
+			{Arg: "/a/", Path: "/a", State: profiles.ArgIsFolder},
+		}
+	})
+	var got []string
+	for _, g := range r.Plan.Grants {
+		if g.Access == sandbox.Write {
+			got = append(got, g.Path)
+			if g.Want != sandbox.KindFolder {
+				t.Errorf("%s may be a %s", g.Path, g.Want)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"/a", "/home/me/project/sub"}, got); diff != "" {
+		t.Errorf("roots (-want +got):\n%s", diff)
+	}
+}
+
+func TestPlaceholdersAreWarnedOf(t *testing.T) {
+	tests := []struct{ arg, name string }{
+		{"${workspaceFolder}/x", "${workspaceFolder}"},
+		{"--key=${input:api-key}", "${input:api-key}"},
+		{"${env:HOME}", "${env:HOME}"},
+		{"${HOME}", "${HOME}"},
+		{"${TOKEN:-hunter2}", "${TOKEN}"},
+		{"{env:TOKEN}", "{env:TOKEN}"},
+		{"{file:~/x}", "{file:~/x}"},
+		{"${{ secrets.X }}", "${{ secrets.X }"},
+		{"$HOME", ""},
+		{"plain", ""},
+		{"{}", ""},
+		{"${open", ""},
+		{"a{b}c", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.arg, func(t *testing.T) {
+			r := mustCompile(t, profiles.Empty(), func(f *profiles.Facts) { f.Program.Args = []string{"x", tt.arg} })
+			want := ""
+			if tt.name != "" {
+				want = "argument 2 of the server holds " + tt.name + ", which the host did not fill in"
+			}
+			if got := strings.Join(r.Warnings, "\n"); got != want {
+				t.Errorf("warnings:\n got %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+// TestPrivateHomes: the same server under the same profile has the same home, and no other.
+func TestPrivateHomes(t *testing.T) {
+	node := func(pkg, entry string) program.Program {
+		return program.Program{File: "/usr/bin/node", Runtime: program.Node, Package: pkg, Entry: entry}
+	}
+	long := strings.Repeat("x", 300)
+	servers := []program.Program{
+		node("a", "/x/a.js"), node("b", "/x/a.js"), node("@a/b", "/x"), node("@a+b", "/x"), node("@a%2Bb", "/x"), node("a b", "/x"), node("a:b", "/x"),
+		node("", "/x/a.js"), node("", "/x+a.js"), node("", "/y/a.js"),
+		{File: "/bin/a"},
+		{File: "/bin/b"},
+		{File: "/bin%2Fb"},
+		{File: "npm/a"},
+		{File: "/usr/bin/python3", Runtime: program.Python, Package: "a"},
+		{File: "/usr/bin/python3"},
+		node(long+"1", ""), node(long+"2", ""), node("", "/"+long+"1"), node("", "/"+long+"2"),
+	}
+	seen := map[string]int{}
+	for i, s := range servers {
+		for _, name := range []string{"p", "q", "p-npm"} {
+			p := parse(t, "")
+			p.Name.Value = name
+			home := mustCompile(t, p, func(f *profiles.Facts) { f.Program = s; f.Program.File = "/" + strings.TrimPrefix(s.File, "/") }).Plan.Home.Path
+			again := mustCompile(t, p, func(f *profiles.Facts) {
+				f.Program = s
+				f.Program.File = "/" + strings.TrimPrefix(s.File, "/")
+				f.Run, f.PID, f.Dir, f.Program.Args = "other", 1, "/elsewhere", []string{"--other"}
+			}).Plan.Home.Path
+			if home != again {
+				t.Errorf("the home changes between runs: %s, %s", home, again)
+			}
+			if other, taken := seen[home]; taken {
+				t.Errorf("servers %d and %d share the home %s", other, i, home)
+			}
+			seen[home] = i
+			base := filepath.Base(home)
+			if len(base) > 255 || filepath.Dir(home) != "/home/me/.local/share/stockade/homes" || strings.ContainsAny(base, ": /\x00") {
+				t.Errorf("the home is %q", home)
+			}
+		}
+	}
+}
+
+// TestOwnProcessFiles: each runtime gets the files that it reads, of its own process only.
+func TestOwnProcessFiles(t *testing.T) {
+	for _, runtime := range []program.Runtime{program.Native, program.Node, program.Python, program.Shell} {
+		for pid, folder := range map[int]string{4321: "/proc/4321/", 0: "/proc/self/"} {
+			r := mustCompile(t, profiles.Empty(), func(f *profiles.Facts) { f.Program.Runtime, f.PID = runtime, pid })
+			for _, g := range r.Plan.Grants {
+				global := slices.Contains([]string{"/proc/meminfo", "/proc/cpuinfo", "/proc/stat"}, g.Path)
+				if strings.HasPrefix(g.Path, "/proc") && !global && !strings.HasPrefix(g.Path, folder) {
+					t.Errorf("runtime %d, process %d: %s is granted", runtime, pid, g.Path)
+				}
+				if strings.HasPrefix(g.Path, "/proc") && (g.Want != sandbox.KindFile || g.Presence != sandbox.Optional || g.Access != sandbox.Read) {
+					t.Errorf("%s is granted as %s, %s", g.Path, g.Access, g.Want)
+				}
+			}
+		}
+	}
+}
+
+func TestGuardedPlaces(t *testing.T) {
+	rules := map[string]sandbox.GuardRule{}
+	asRoot := mustCompile(t, profiles.Empty(), func(f *profiles.Facts) { f.Home = "/root" }).Plan.Guarded
+	for i, g := range asRoot {
+		if slices.ContainsFunc(asRoot[:i], func(other sandbox.Guarded) bool { return other.Path == g.Path }) {
+			t.Errorf("%s is guarded twice when it is the home folder", g.Path)
+		}
+	}
+	for _, g := range mustCompile(t, profiles.Empty(), nil).Plan.Guarded {
+		if g.Why == "" || !filepath.IsAbs(g.Path) || filepath.Clean(g.Path) != g.Path {
+			t.Errorf("guarded place %+v", g)
+		}
+		if _, twice := rules[g.Path]; twice {
+			t.Errorf("%s is guarded twice", g.Path)
+		}
+		rules[g.Path] = g.Rule
+	}
+	for path, want := range map[string]sandbox.GuardRule{
+		"/": sandbox.GuardWhole, "/etc": sandbox.GuardWhole, "/proc": sandbox.GuardWhole, "/home": sandbox.GuardWhole, "/home/me": sandbox.GuardWhole,
+		"/home/me/.ssh": sandbox.GuardTree, "/home/me/.aws": sandbox.GuardTree, "/home/me/.gnupg": sandbox.GuardTree, "/home/me/.config/gcloud": sandbox.GuardTree,
+		"/home/me/.kube": sandbox.GuardTree, "/home/me/.docker": sandbox.GuardTree, "/home/me/.claude.json": sandbox.GuardTree, "/etc/shadow": sandbox.GuardTree,
+		"/home/me/.config/stockade": sandbox.GuardAlways, "/home/me/.local/state/stockade": sandbox.GuardAlways,
+		"/home/me/.local/share/stockade": sandbox.GuardAlways, "/home/me/.cache/stockade": sandbox.GuardAlways,
+	} {
+		if got, known := rules[path]; !known || got != want {
+			t.Errorf("%s is guarded by rule %d (known: %v), want %d", path, got, known, want)
+		}
+	}
+	r := mustCompile(t, profiles.Empty(), func(f *profiles.Facts) { f.Home, f.Env = "/", nil })
+	for _, g := range r.Plan.Guarded {
+		if strings.HasPrefix(g.Path, "//") {
+			t.Errorf("guarded place %q", g.Path)
+		}
+	}
+}
+
+// TestEnvironmentOrder: values of the host are passed by name, and the profile's own count
+// more.
+func TestEnvironmentOrder(t *testing.T) {
+	r := mustCompile(t, parse(t, "environment: {pass: [\"US*\", \"LC_*\", \"NO*\"], set: {LANG: own, LC_TIME: mine, USER: you}}\n"), nil)
+	var got []string
+	for _, e := range r.Plan.Env {
+		if name, _, _ := strings.Cut(e, "="); name != "HOME" && name != "PATH" && name != "TMPDIR" {
+			got = append(got, e)
+		}
+	}
+	if diff := cmp.Diff([]string{"LANG=own", "LC_TIME=mine", "USER=you"}, got); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+}
+
+// TestResidual: each weakness is said when it is there, and not when it is not.
+func TestResidual(t *testing.T) {
+	tests := []struct {
+		name, src string
+		facts     func(*profiles.Facts)
+		open      string
+		want      bool
+	}{
+		{"metadata", "", nil, "stay visible (stat)", true},
+		{"loader", "", nil, "the loader can start any program file", true},
+		{"static", "", func(f *profiles.Facts) { f.Program.Execute, f.Program.Entry = f.Program.Execute[:1], "" }, "the loader can start any program file", false},
+		{"script", "", nil, "node runs every script", true},
+		{"no script", "", func(f *profiles.Facts) { f.Program.Entry = "" }, "node runs every script", false},
+		{"interpreter", "filesystem: {execute: [git]}", nil, "inside this jail: git", true},
+		{"other program", "filesystem: {execute: [/opt/x]}", nil, "run commands or scripts of their own", false},
+		{"egress", "network: {egress: all}", nil, "every address and port", true},
+		{"no egress", "network: {egress: none}", nil, "every address and port", false},
+		{"listen", "network: {listen: [80]}", nil, "open on every address", true},
+		{"ports", "network: {listen: [80]}", func(f *profiles.Facts) { f.LandlockABI = 3 }, "may listen on any port", true},
+		{"ports on a newer kernel", "network: {listen: [80]}", func(f *profiles.Facts) { f.LandlockABI = 4 }, "may listen on any port", false},
+		{"signals", "", func(f *profiles.Facts) { f.LandlockABI = 5 }, "can signal the person's other processes", true},
+		{"signals on a newer kernel", "", func(f *profiles.Facts) { f.LandlockABI = 6 }, "can signal the person's other processes", false},
+		{"root", "", func(f *profiles.Facts) { f.UID = 0 }, "runs as root", true},
+		{"not root", "", nil, "runs as root", false},
+		{"broad", "filesystem: {read: [{path: /, broad: true, reason: why not}]}", nil, "/ is granted whole: why not", true},
+		{"terminal", "", func(f *profiles.Facts) { f.StdioDevices = []string{"/dev/pts/1"} }, "terminal that it was started on", true},
+		{"secrets", "environment: {secrets: [TOKEN]}", nil, "gets them too", true},
+		{"calls", "syscalls: {allow: [bpf]}", nil, "the profile allows bpf", true},
+		{"limits", "limits: {memory: 1GiB, processes: 8, file-size: 1MiB}", nil, "memory, processes", false},
+		{"no limits", "", nil, "memory, processes, file size are not limited", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := mustCompile(t, parse(t, tt.src+"\n"), tt.facts)
+			var all []string
+			for _, o := range r.Residual {
+				if o.Promise == "" || o.Open == "" {
+					t.Errorf("half a sentence: %+v", o)
+				}
+				all = append(all, o.Open)
+			}
+			if got := strings.Contains(strings.Join(all, "\n"), tt.open); got != tt.want {
+				t.Errorf("%q is said: %v, want %v, in:\n%s", tt.open, got, tt.want, strings.Join(all, "\n"))
+			}
+		})
+	}
+}

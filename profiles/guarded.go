@@ -1,0 +1,114 @@
+package profiles
+
+import (
+	"path/filepath"
+	"slices"
+
+	"stockade/sandbox"
+)
+
+// Places that no ordinary grant may reach. Package sandbox compares them with the real
+// paths of what grants name, so links do not get around them. The table is short on
+// purpose: it is a net below mistakes, the grants themselves are the rule.
+
+// wholePlaces hold too much: each may be granted only with broad and a reason, what lies
+// in it may be granted.
+var wholePlaces = [...]struct{ path, why string }{
+	{"/", "the whole machine"},
+	{"/proc", "other processes"},
+	{"/sys", "the kernel's settings"},
+	{"/dev", "all devices"},
+	{"/run", "sockets and state of services"},
+	{"/var/run", "sockets and state of services"},
+	{"/etc", "the machine's configuration"},
+	{"/root", "the home folder of root"},
+	{"/home", "all home folders"},
+}
+
+// secretPlaces hold secrets of the machine, themselves and everything below.
+var secretPlaces = [...]struct{ path, why string }{
+	{"/etc/shadow", "password hashes"},
+	{"/etc/gshadow", "password hashes"},
+	{"/etc/ssh", "the machine's keys"},
+	{"/etc/ssl/private", "the machine's keys"},
+	{"/run/secrets", "secrets of containers"},
+	{"/var/lib/docker", "the files of containers"},
+}
+
+// homePlaces lie below the home folder. Their groups:
+//   - keys and tokens, as files or whole folders;
+//   - password stores and browsers (cookies, saved passwords);
+//   - what a shell or session runs at the next login: writing there is code outside the jail;
+//   - agents and editors: their configuration starts programs, so a server that reaches it
+//     starts programs outside the jail.
+//
+// Package sandbox lets a program's own files lie inside such a place: people start servers
+// that live in an agent's folder.
+var homePlaces = [...]struct{ path, why string }{
+	{".ssh", "SSH keys"},
+	{".gnupg", "OpenPGP keys"},
+	{".aws", "AWS credentials"},
+	{".azure", "Azure credentials"},
+	{".config/gcloud", "Google Cloud credentials"},
+	{".kube", "Kubernetes credentials"},
+	{".docker", "registry credentials"},
+	{".netrc", "passwords"},
+	{".npmrc", "registry tokens"},
+	{".pypirc", "registry tokens"},
+	{".git-credentials", "passwords"},
+	{".config/git/credentials", "passwords"},
+	{".config/gh", "GitHub tokens"},
+	{".vault-token", "a Vault token"},
+	{".password-store", "passwords"},
+	{".local/share/keyrings", "passwords"},
+	{".mozilla", "browser sessions"},
+	{".config/google-chrome", "browser sessions"},
+	{".config/chromium", "browser sessions"},
+	{".bashrc", "what runs with each shell"},
+	{".profile", "what runs at each login"},
+	{".bash_profile", "what runs at each login"},
+	{".zshrc", "what runs with each shell"},
+	{".zshenv", "what runs with each shell"},
+	{".config/autostart", "what runs at each login"},
+	{".config/systemd", "what runs at each login"},
+	{".claude", "the configuration of an agent"},
+	{".claude.json", "the configuration of an agent"},
+	{".codex", "the configuration of an agent"},
+	{".gemini", "the configuration of an agent"},
+	{".copilot", "the configuration of an agent"},
+	{".cursor", "the configuration of an agent"},
+	{".codeium", "the configuration of an agent"},
+	{".continue", "the configuration of an agent"},
+	{".config/opencode", "the configuration of an agent"},
+	{".config/Claude", "the configuration of an agent"},
+	{".config/Code/User", "the configuration of an editor"},
+	{".config/zed", "the configuration of an editor"},
+}
+
+// guarded makes the table for one machine.
+func guarded(f *Facts) []sandbox.Guarded {
+	out := make([]sandbox.Guarded, 0, len(wholePlaces)+len(secretPlaces)+len(homePlaces)+10)
+	for _, w := range wholePlaces {
+		out = append(out, sandbox.Guarded{Path: w.path, Why: w.why})
+	}
+	for _, s := range secretPlaces {
+		out = append(out, sandbox.Guarded{Path: s.path, Why: s.why, Rule: sandbox.GuardTree})
+	}
+	for _, base := range [...]string{f.Config, f.State, f.Data, f.Cache} {
+		if base != "" {
+			out = append(out, sandbox.Guarded{Path: ours(base), Why: "stockade's own files", Rule: sandbox.GuardAlways})
+		}
+	}
+	if f.Home == "" || f.Home == "/" {
+		return out
+	}
+	// The guard on a folder holds for the folders above it as well.
+	home := sandbox.Guarded{Path: filepath.Clean(f.Home), Why: "your home folder"}
+	if !slices.ContainsFunc(out, func(g sandbox.Guarded) bool { return g.Path == home.Path }) {
+		out = append(out, home)
+	}
+	for _, h := range homePlaces {
+		out = append(out, sandbox.Guarded{Path: home.Path + "/" + h.path, Why: h.why, Rule: sandbox.GuardTree})
+	}
+	return out
+}

@@ -1,0 +1,44 @@
+package profiles
+
+// Unbuilt returns an error for each key that is written and whose layer is not built yet.
+// [Compile] refuses such profiles: a rule that nothing enforces is worse than none.
+func (p *Profile) Unbuilt() Errors {
+	var errs Errors
+	add := func(at Position, hint, what string) {
+		errs = append(errs, wrong(hint, "%s: this layer is not built yet", what).at(at))
+	}
+	const noHosts = `write "egress: none", or "egress: all" if the server may reach every address`
+	net := &p.Network
+	if net.Egress.Value == EgressPublic {
+		add(net.Egress.Position, noHosts, "network.egress: public")
+	}
+	for _, h := range net.Hosts {
+		add(h.Position, noHosts, "network.egress: host rules")
+	}
+	if net.Names.written() {
+		add(net.Names.Position, "remove the key", "network.names")
+	}
+	for _, u := range net.Unix {
+		add(u.Position, "remove it: no socket can be reached", "network.unix")
+	}
+	fs := &p.Filesystem
+	for _, s := range fs.Protect {
+		add(s.Position, "grant the folders beside it instead of the one that holds it", "filesystem.protect")
+	}
+	for _, s := range fs.Hide {
+		add(s.Position, "grant the folders beside it instead of the one that holds it", "filesystem.hide")
+	}
+	if fs.SpecialFiles.Value == SpecialFilesRefuse {
+		add(fs.SpecialFiles.Position, `write "special-files: allow", or remove the key`, "filesystem.special-files: refuse")
+	}
+	if fs.Metadata.Value == MetadataMediated {
+		add(fs.Metadata.Position, `write "metadata: ignore" or "metadata: refuse"`, "filesystem.metadata: mediated")
+	}
+	if p.View.Value == ViewGrants {
+		add(p.View.Position, `write "view: full", or remove the key`, "view: grants")
+	}
+	if p.Guard != nil {
+		add(p.Guard.Position, "remove the section", "guard")
+	}
+	return errs
+}
