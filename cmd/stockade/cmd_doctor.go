@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"stockade/sandbox"
+)
+
+const doctorAbout = `
+DESCRIPTION
+    Asks the running kernel for each layer of the jail and prints what was found, and what a
+    jail lacks without it. It starts nothing, restricts nothing and needs no profile.
+
+    A layer is "present", "absent" or "unknown". Unknown counts as absent: a server whose
+    plan needs the layer does not start.
+
+    With --json:
+        {"kernel", "arch", "landlock_abi", "uid", "starts",
+         "layers": [{"layer", "verdict", "since", "detail", "without"}],
+         "open": [...]}
+    "starts" tells whether a server with the empty profile starts on this kernel; "open"
+    lists what no layer covers here.
+
+EXIT STATUS
+    0    servers start on this kernel, with every layer that the empty profile needs
+    1    they do not
+    125  stockade could not tell
+`
+
+type doctorOptions struct{ json bool }
+
+func newDoctorCommand(c *call) *cli.Command {
+	opts := &doctorOptions{}
+	return &cli.Command{
+		UsageText:   "stockade doctor [--json]",
+		Description: doctorAbout,
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON", Destination: &opts.json}},
+		Action: func(ctx *cli.Context) error {
+			if err := c.noServer(ctx); err != nil {
+				return err
+			}
+			if _, err := c.words(ctx, 0, 0); err != nil {
+				return err
+			}
+			return runDoctor(opts, c.stdio)
+		},
+	}
+}
+
+// diagnosis is the answer of doctor; its JSON form is documented in the help.
+type diagnosis struct {
+	Kernel      string         `json:"kernel"`
+	Arch        string         `json:"arch"`
+	LandlockABI int            `json:"landlock_abi"`
+	UID         int            `json:"uid"`
+	Starts      bool           `json:"starts"`
+	Layers      []layerVerdict `json:"layers"`
+	Open        []string       `json:"open"`
+}
+
+type layerVerdict struct {
+	Layer   sandbox.Layer `json:"layer"`
+	Verdict string        `json:"verdict"`
+	Since   string        `json:"since"`
+	Detail  string        `json:"detail"`
+	Without string        `json:"without"`
+}
+
+func runDoctor(opts *doctorOptions, std stdio) error {
+	d, err := diagnose()
+	if err != nil {
+		return err
+	}
+	if opts.json {
+		err = writeJSON(std.out, d)
+	} else {
+		err = writeDiagnosis(std.out, d)
+	}
+	if err != nil {
+		return err
+	}
+	if !d.Starts {
+		return &noError{answer: "servers do not start on this kernel", hint: `the layers marked "servers do not start" above are missing; a newer kernel has them`}
+	}
+	return nil
+}
+
+func diagnose() (diagnosis, error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return diagnosis{}, fmt.Errorf("asking for the kernel's version: %w", err)
+	}
+	d := diagnosis{
+		Kernel: unix.ByteSliceToString(u.Release[:]), Arch: unix.ByteSliceToString(u.Machine[:]),
+		UID: os.Getuid(), Starts: true, Open: openAnywhere(),
+	}
+	// An error here is in the probes below, too, as "unknown".
+	d.LandlockABI, _ = sandbox.LandlockABI()
+	for _, p := range sandbox.Probe() {
+		d.Layers = append(d.Layers, layerVerdict{
+			Layer: p.Layer, Verdict: p.Verdict.String(), Since: p.Since, Detail: p.Detail, Without: p.Without,
+		})
+		if p.Verdict != sandbox.Present && strings.HasPrefix(p.Without, "servers do not start") {
+			d.Starts = false
+		}
+	}
+	return d, nil
+}
+
+// openAnywhere is what no kernel of today closes for an unprivileged launcher, whatever
+// the profile says.
+func openAnywhere() []string {
+	return []string{
+		"names, sizes, times and modes of files outside the grants can be asked for (stat, readlink, access): Landlock has no right for them",
+		"a program that the server may read can be started through its ELF loader, inside the same jail",
+		"processor time is not limited",
+	}
+}
+
+func writeDiagnosis(w io.Writer, d diagnosis) error {
+	rows := [][]string{}
+	for _, l := range d.Layers {
+		rows = append(rows, []string{string(l.Layer), l.Verdict, l.Since, escape(l.Detail)})
+	}
+	abi := "no Landlock"
+	if d.LandlockABI > 0 {
+		abi = fmt.Sprintf("Landlock ABI %d", d.LandlockABI)
+	}
+	fmt.Fprintf(w, "Linux %s on %s, %s, uid %d\n\n", escape(d.Kernel), escape(d.Arch), abi, d.UID)
+	if err := table(w, rows); err != nil {
+		return err
+	}
+	missing := false
+	for _, l := range d.Layers {
+		if l.Verdict == sandbox.Present.String() {
+			continue
+		}
+		if !missing {
+			fmt.Fprintf(w, "\nWithout:\n")
+			missing = true
+		}
+		fmt.Fprintf(w, "  %s: %s\n", l.Layer, escape(l.Without))
+	}
+	fmt.Fprintf(w, "\nOpen on every kernel of today:\n")
+	for _, o := range d.Open {
+		fmt.Fprintf(w, "  %s\n", o)
+	}
+	verdict := "Servers start here."
+	if !d.Starts {
+		verdict = "Servers do not start here."
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", verdict)
+	return err
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"github.com/urfave/cli/v2"
+
+	"stockade/sandbox"
+)
+
+const explainAbout = `
+DESCRIPTION
+    Works out the plan like "stockade run" and prints it instead of starting the server:
+    each grant with what it allows, the path and, when that is a link, its target, why it is
+    there, and the file, line and column that it comes from; then network, system calls,
+    names of environment variables (never values), private folders, limits, the layers of
+    this kernel, and what stays open. Nothing is made, started or restricted.
+
+    Paths are opened to find their targets, so a plan that cannot start is an error here,
+    too.
+
+    --format json prints one object. Its keys are stable; new ones may be added:
+        profile       {name, source}
+        program       {file, argv, runtime, entry, package}
+        dir           the working folder
+        grants        [{access, path, target, kind, state, why, broad, origin: {source, line, column}}]
+                      state is "granted", "skipped" (optional and absent) or "pending" (made at start)
+        network       {egress, listen}
+        syscalls      {default, allowed, answers: [{answer, calls}]}
+        environment   [NAME]
+        folders       {home, tmp}
+        limits        {open_files, file_size, memory, processes}; 0 keeps the host's
+        layers        [{layer, verdict, detail}]
+        waived        [LAYER] that the profile agrees to run without
+        warnings      [text]
+        notes         [text]
+        residual      [{promise, open}]
+
+    --format oci prints a config.json of the OCI runtime specification that comes as close
+    to the plan as that format can, with the additional list "notes" of what it cannot say
+    (the same list is the annotation "stockade.notes"). Runtimes ignore keys that they do
+    not know.
+
+EXIT STATUS
+    0    the plan was printed
+    125  there is no plan: the profile, a path or this machine stands against it
+    126  the server's program was found but cannot run
+    127  the server's program was not found
+`
+
+type explainOptions struct {
+	launchOptions
+	format once
+	all    bool
+}
+
+func newExplainCommand(c *call) *cli.Command {
+	opts := &explainOptions{}
+	return &cli.Command{
+		UsageText:   "stockade explain [--format text|json|oci] [--all] " + sameSynopsis,
+		Description: explainAbout,
+		Flags: append(opts.flags(),
+			&cli.GenericFlag{Name: "format", Value: &opts.format, Usage: "`text|json|oci` how to print; default: text"},
+			&cli.BoolFlag{Name: "all", Usage: "list optional paths that are absent, and all calls that are refused", Destination: &opts.all}),
+		Action: func(ctx *cli.Context) error {
+			if err := c.needsServer(ctx); err != nil {
+				return err
+			}
+			return runExplain(opts, c.server, c.stdio)
+		},
+	}
+}
+
+func runExplain(opts *explainOptions, server []string, std stdio) error {
+	if err := opts.format.check("format"); err != nil {
+		return err
+	}
+	switch opts.format.value {
+	case "", "text", "json", "oci":
+	default:
+		return &usageError{problem: fmt.Sprintf("unknown format %q", opts.format.value), hint: "the formats are text, json and oci"}
+	}
+	l, err := prepare(&opts.launchOptions, server, anotherProcess)
+	if err != nil {
+		return err
+	}
+	opened, err := sandbox.Open(l.resolved.Plan)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	if opts.format.value == "oci" {
+		return writeOCI(std, opened)
+	}
+	v, err := view(l, opened)
+	if err != nil {
+		return err
+	}
+	if opts.format.value == "json" {
+		return writeJSON(std.out, v)
+	}
+	d := inShort
+	if opts.all {
+		d = inFull
+	}
+	return writePlan(std.out, v, d)
+}
+
+// ociConfig is a config.json with one key more.
+type ociConfig struct {
+	*specs.Spec
+	Notes []string `json:"notes"`
+}
+
+// notesAnnotation is the reserved place for what a runtime does not read.
+const notesAnnotation = "stockade.notes"
+
+func writeOCI(std stdio, opened *sandbox.Opened) error {
+	spec, notes, err := sandbox.OCI(opened.Plan, opened.Grants)
+	if err != nil {
+		return err
+	}
+	uid, gid := os.Getuid(), os.Getgid()
+	spec.Process.User.UID, spec.Process.User.GID = uint32(uid), uint32(gid) //nolint:gosec // the kernel's ids are 32 bits wide
+	list, err := json.Marshal(notes)
+	if err != nil {
+		return fmt.Errorf("writing the notes: %w", err)
+	}
+	spec.Annotations = map[string]string{notesAnnotation: string(list)}
+	return writeJSON(std.out, ociConfig{spec, notes})
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"stockade/sandbox"
+)
+
+const runAbout = `
+DESCRIPTION
+    Works out the plan (which profile, what it grants on this machine), puts this process
+    into the jail and executes COMMAND in place: the server keeps the process number, the
+    standard streams and the signals that its host sends, and stockade is gone.
+
+    The words after "--" are the server's. They are never parsed, joined or split, and no
+    shell sees them.
+
+    The profile is the one that --profile names (a name, or a file when the word holds "/"),
+    else the first that matches the command: of the repository, yours, the machine's, the
+    built-in ones. With none, the empty profile applies. Grant flags add to it for this run;
+    what you want to keep belongs in a profile.
+
+    Nothing is written to standard output. What stands against the start is one error and
+    one hint on standard error, and nothing is left behind.
+
+    Package runners (npx, bunx, pnpm dlx, yarn dlx, npm exec, uvx, uv tool run, pipx run) and
+    container clients are refused: in one jail they would need the registry, a shell, a
+    cache and more, and the server would have it too. Install the server once and run its
+    own program.
+` + launchStatus + `
+EXAMPLES
+    stockade run -- node /srv/mcp/filesystem/dist/index.js /home/me/project
+    stockade run --profile fs --root ~/project -- mcp-server-filesystem /home/me/project
+    stockade run --read /etc/hosts --env LANG=C -- my-server
+`
+
+func newRunCommand(c *call) *cli.Command {
+	opts := &launchOptions{}
+	return &cli.Command{
+		UsageText:   "stockade run " + launchSynopsis,
+		Description: runAbout,
+		Flags:       opts.flags(),
+		Action: func(ctx *cli.Context) error {
+			if err := c.needsServer(ctx); err != nil {
+				return err
+			}
+			return runRun(opts, c.server, c.stdio)
+		},
+	}
+}
+
+// runRun starts the server. It returns only when that failed; the process is then to end,
+// since its thread may be in the jail.
+func runRun(opts *launchOptions, server []string, std stdio) error {
+	l, err := prepare(opts, server, thisProcess)
+	if err != nil {
+		return err
+	}
+	opened, err := sandbox.Open(l.resolved.Plan)
+	if err != nil {
+		return err
+	}
+	for _, w := range l.resolved.Warnings {
+		std.say(sayWarning, w)
+	}
+	report, err := sandbox.Enter(opened)
+	if err != nil {
+		return err
+	}
+	for _, layer := range report.Layers {
+		if layer.State == sandbox.Degraded {
+			std.say(sayWarning, fmt.Sprintf("%s: %s, as the profile allows", layer.Layer, layer.Detail))
+		}
+	}
+	return sandbox.Exec(opened)
+}
+
+// needsServer checks that a server's command follows after "--", and nothing else of ours
+// before it.
+func (c *call) needsServer(ctx *cli.Context) error {
+	words := ctx.Args().Slice()
+	own := hideValues(c.ours[:len(c.ours)-len(words)])
+	switch {
+	case c.server == nil:
+		corrected := "stockade " + shellWords(own) + " -- COMMAND [ARG]..."
+		if len(words) > 0 {
+			corrected = shellWords(slices.Concat([]string{"stockade"}, own, []string{"--"}, words))
+		}
+		return &usageError{problem: fmt.Sprintf(`%q needs "--" before the server's command`, commandPath(ctx.Command)), hint: corrected}
+	case len(words) > 0:
+		return &usageError{
+			problem: fmt.Sprintf("%q does not take %q", commandPath(ctx.Command), words[0]),
+			hint:    `the server's command is what comes after "--"; see ` + seeHelp(ctx.Command),
+		}
+	case len(c.server) == 0:
+		return &usageError{problem: `no command after "--"`, hint: "stockade " + shellWords(own) + " -- COMMAND [ARG]..."}
+	}
+	return nil
+}
+
+// hideValues replaces the values of variables in our words.
+func hideValues(words []string) []string {
+	out := slices.Clone(words)
+	for i, w := range out {
+		flag, value, joined := strings.Cut(w, "=")
+		switch {
+		case (flag == "--env" || flag == "-env") && joined:
+			if name, _, ok := strings.Cut(value, "="); ok {
+				out[i] = flag + "=" + name + "=..."
+			}
+		case i > 0 && (out[i-1] == "--env" || out[i-1] == "-env") && joined:
+			out[i] = flag + "=..."
+		}
+	}
+	return out
+}

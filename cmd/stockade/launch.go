@@ -1,0 +1,306 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"stockade/profiles"
+	"stockade/sandbox"
+	"stockade/sandbox/program"
+	"stockade/seccomp"
+)
+
+// machine is what this machine and the host's environment say, gathered once.
+type machine struct {
+	env                                 map[string]string
+	home, dir, repo                     string
+	data, state, config, cache, runtime string
+	program                             program.Facts
+}
+
+// lookAround gathers what every command needs that deals with profiles.
+func lookAround() (machine, error) {
+	m := machine{env: environment(os.Environ())}
+	var err error
+	if m.home, err = homeFolder(m.env); err != nil {
+		return m, err
+	}
+	if m.dir, err = workingFolder(); err != nil {
+		return m, err
+	}
+	m.repo = repository(m.dir, m.home, os.Getuid())
+	m.data = xdgFolder(m.env, "XDG_DATA_HOME", m.home, ".local/share")
+	m.state = xdgFolder(m.env, "XDG_STATE_HOME", m.home, ".local/state")
+	m.config = xdgFolder(m.env, "XDG_CONFIG_HOME", m.home, ".config")
+	m.cache = xdgFolder(m.env, "XDG_CACHE_HOME", m.home, ".cache")
+	if v := m.env["XDG_RUNTIME_DIR"]; filepath.IsAbs(v) {
+		m.runtime = filepath.Clean(v)
+	}
+	m.program = program.Facts{Home: m.home, Dir: m.dir, Env: m.env}
+	return m, nil
+}
+
+func (m machine) search() profiles.Search {
+	return profiles.Search{Repo: m.repo, Config: m.config, System: "/etc"}
+}
+
+// process says which process becomes the server.
+type process uint8
+
+const (
+	// thisProcess executes the server.
+	thisProcess process = iota
+	// anotherProcess: the plan is shown, or entered by a child.
+	anotherProcess
+)
+
+// facts are the machine's facts for one command line.
+func (m machine) facts(p program.Program, who process) (profiles.Facts, error) {
+	f := profiles.Facts{
+		Home: m.home, Dir: m.dir, Repo: m.repo, Env: m.env,
+		UID: os.Getuid(), Program: p,
+		Data: m.data, State: m.state, Config: m.config, Cache: m.cache, Runtime: m.runtime,
+		StdioDevices: terminals(),
+	}
+	if who == thisProcess {
+		f.PID = os.Getpid()
+	}
+	var err error
+	if f.LandlockABI, err = sandbox.LandlockABI(); err != nil {
+		return f, err
+	}
+	f.Run, err = sandbox.RunName()
+	return f, err
+}
+
+// launch is a plan that was worked out, with what it came from.
+type launch struct {
+	machine  machine
+	resolved profiles.Resolved
+	source   string // where the profile came from, for people
+}
+
+// prepare works out the plan for a server's command. It reads and makes nothing.
+func prepare(opts *launchOptions, server []string, who process) (launch, error) {
+	if err := opts.profile.check("profile"); err != nil {
+		return launch{}, err
+	}
+	if err := refuseRunner(server); err != nil {
+		return launch{}, err
+	}
+	m, err := lookAround()
+	if err != nil {
+		return launch{}, err
+	}
+	p, err := program.Resolve(server, m.program)
+	if err != nil {
+		return launch{}, err
+	}
+	facts, err := m.facts(p, who)
+	if err != nil {
+		return launch{}, err
+	}
+	search := m.search()
+	profile, err := choose(search, opts.profile.value, p)
+	if err != nil {
+		return launch{}, err
+	}
+	resolved, err := compile(search, profile, opts.grants(), facts)
+	if err != nil {
+		return launch{}, err
+	}
+	if profile.FromRepo {
+		if err := checkRepository(search, profile, opts, facts, resolved.Plan); err != nil {
+			return launch{}, err
+		}
+	}
+	l := launch{machine: m, resolved: resolved, source: profile.File}
+	if l.source == "" {
+		l.source = "no profile matches this command"
+	}
+	return l, nil
+}
+
+// choose finds the profile: the named one, the first that matches, or the empty one.
+func choose(search profiles.Search, name string, p program.Program) (*profiles.Profile, error) {
+	if name == "" {
+		return matching(search, p)
+	}
+	found, err := search.Find(name)
+	if err == nil && inRepository(found.File, search.Repo) {
+		found.FromRepo = true
+	}
+	return found, err
+}
+
+// matching finds the first profile that matches, or the empty one.
+func matching(search profiles.Search, p program.Program) (*profiles.Profile, error) {
+	found, err := search.Match(p)
+	if err == nil && found == nil {
+		found = profiles.Empty()
+	}
+	return found, err
+}
+
+// baseline finds what would apply without a repository's profile: one of its name in the
+// other places, else what matches there.
+func baseline(search profiles.Search, name string, p program.Program) (*profiles.Profile, error) {
+	if name == "" {
+		return matching(search, p)
+	}
+	list, err := search.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range list {
+		if l.Name == name {
+			return search.Find(name)
+		}
+	}
+	return matching(search, p)
+}
+
+// inRepository tells whether a file that was named by its path is one of the repository's
+// profiles. A host's configuration in the repository can name it, so the person may not
+// have meant to trust it.
+func inRepository(file, repo string) bool {
+	if repo == "" {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return false // built-in profiles have no file
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return true
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Join(repo, ".stockade"))
+	return err == nil && strings.HasPrefix(real, folder+"/")
+}
+
+// compile completes a profile, adds the flags, looks up what it asks for on this machine
+// and makes the plan.
+func compile(search profiles.Search, p *profiles.Profile, flags profiles.Flags, facts profiles.Facts) (profiles.Resolved, error) {
+	p, err := search.Complete(p)
+	if err != nil {
+		return profiles.Resolved{}, err
+	}
+	if p, err = p.With(flags); err != nil {
+		return profiles.Resolved{}, err
+	}
+	wanted := p.Wants(facts)
+	for _, a := range wanted.Arguments {
+		a.State = argState(a.Path)
+		facts.ArgFolders = append(facts.ArgFolders, a)
+	}
+	if len(wanted.Programs) > 0 {
+		facts.Execute = make(map[string]profiles.Closure, len(wanted.Programs))
+		inside := program.Facts{Home: facts.Home, Dir: facts.Dir, Env: map[string]string{"PATH": wanted.Path}}
+		for _, name := range wanted.Programs {
+			var c profiles.Closure
+			c.Execute, c.Read, c.Err = program.Closure(name, inside)
+			facts.Execute[name] = c
+		}
+	}
+	if wanted.SyscallFile != "" {
+		data, err := readFile(wanted.SyscallFile, maxSyscallFile)
+		if err != nil {
+			return profiles.Resolved{}, err
+		}
+		if facts.SyscallProfile, err = seccomp.ParseBase(data); err != nil {
+			return profiles.Resolved{}, fmt.Errorf("reading system call profile %q: %w", wanted.SyscallFile, err)
+		}
+	}
+	return profiles.Compile(p, facts)
+}
+
+func argState(path string) profiles.ArgState {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return profiles.ArgMissing
+	case st.IsDir():
+		return profiles.ArgIsFolder
+	}
+	return profiles.ArgIsFile
+}
+
+// repositoryError refuses a repository's profile that grants more than what would apply
+// without it.
+type repositoryError struct {
+	file  string
+	wider []string
+	than  string
+}
+
+func (e *repositoryError) Error() string {
+	return fmt.Sprintf("%s grants more than %s, and nobody approved it: %s", e.file, e.than, strings.Join(e.wider, "; "))
+}
+
+// Hint is the cure, for a person.
+func (e *repositoryError) Hint() string {
+	return `approving a repository's profile is not built yet; copy what you want into your own profiles, or name another profile with --profile`
+}
+
+// checkRepository compares a repository's plan with the one that would apply if the
+// repository had no profiles. Both have this run's flags: those are the person's.
+func checkRepository(search profiles.Search, profile *profiles.Profile, opts *launchOptions, facts profiles.Facts, plan sandbox.Plan) error {
+	without := search.WithoutRepo()
+	other, err := baseline(without, opts.profile.value, facts.Program)
+	if err != nil {
+		return err
+	}
+	than := other.File
+	if than == "" {
+		than = "the empty profile"
+	}
+	base, err := compile(without, other, opts.grants(), facts)
+	if err != nil {
+		return fmt.Errorf("comparing %s with %s: %w", profile.File, than, err)
+	}
+	changes := profiles.Narrower(plan, base.Plan)
+	if len(changes) == 0 {
+		return nil
+	}
+	wider := make([]string, len(changes))
+	for i, c := range changes {
+		wider[i] = c.String()
+	}
+	return &repositoryError{file: profile.File, wider: wider, than: than}
+}
+
+// maxSyscallFile bounds a file of syscalls.profile; the longest known ones have 20 KiB.
+const maxSyscallFile = 1 << 20
+
+// readFile reads a regular file of bounded size. It never waits: a fifo or a device is an
+// error.
+func readFile(path string, limit int64) ([]byte, error) {
+	fail := func(err error) ([]byte, error) {
+		return nil, &factError{problem: fmt.Sprintf("reading %q", path), hint: "name a readable file", cause: plainError(err)}
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = f.Close() }() // read only: nothing can be lost
+	st, err := f.Stat()
+	if err != nil {
+		return fail(err)
+	}
+	if !st.Mode().IsRegular() {
+		return fail(fmt.Errorf("it is no regular file"))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return fail(err)
+	}
+	if int64(len(data)) > limit {
+		return fail(fmt.Errorf("it is larger than %d bytes", limit))
+	}
+	return data, nil
+}

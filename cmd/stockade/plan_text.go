@@ -1,0 +1,217 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// shownCalls is how many names of an answer explain lists without --all.
+const shownCalls = 8
+
+// detail says how much explain lists.
+type detail uint8
+
+const (
+	inShort detail = iota
+	inFull
+)
+
+// writePlan prints a plan for a person. Sections are always in the same order; one without
+// content is left out.
+func writePlan(w io.Writer, v planView, d detail) error {
+	p := &page{}
+	p.section("", [][]string{
+		{"profile", v.Profile.Name, v.Profile.Source},
+		{"program", v.Program.File, strings.TrimSpace(v.Program.Runtime + " " + v.Program.Package)},
+		{"command", shellWords(v.Program.Argv)},
+		{"folder", v.Dir},
+	})
+	p.grants(v, d)
+	p.section("Network", networkRows(v.Network))
+	p.section("System calls", callRows(v.Syscalls, d))
+	p.section("Environment (names; values are never printed)", [][]string{{strings.Join(v.Environment, " ")}})
+	p.section("Private folders", folderRows(v.Folders))
+	p.section("Limits", limitRows(v.Limits))
+	p.section("Layers on this kernel", layerRows(v))
+	p.section("Warnings", oneEach(v.Warnings))
+	p.section("Notes", oneEach(v.Notes))
+	p.section("What stays open", openRows(v.Residual))
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// page collects sections. Every cell passes escape.
+type page struct{ b strings.Builder }
+
+func (p *page) section(title string, rows [][]string) {
+	if len(rows) == 0 || len(rows) == 1 && rows[0][0] == "" {
+		return
+	}
+	if title != "" {
+		p.b.WriteString("\n" + title + "\n")
+	}
+	shown := make([][]string, len(rows))
+	for i, row := range rows {
+		for j, cell := range row {
+			if j == 0 && title != "" {
+				cell = "  " + cell
+			}
+			shown[i] = append(shown[i], escape(cell))
+		}
+	}
+	_ = table(&p.b, shown) // a strings.Builder never fails
+}
+
+func (p *page) grants(v planView, d detail) {
+	var rows [][]string
+	absent := 0
+	for _, g := range v.Grants {
+		if g.State == "skipped" && d == inShort {
+			absent++
+			continue
+		}
+		path := g.Path
+		switch {
+		case g.State == "skipped":
+			path += " (absent)"
+		case g.State == "pending":
+			path += " (made at start)"
+		case g.Target != g.Path && !strings.HasPrefix(g.Path, "/proc/self/"):
+			path += " → " + g.Target
+		}
+		why := g.Why
+		if g.Broad != "" {
+			why += "; broad: " + g.Broad
+		}
+		rows = append(rows, []string{g.Access, why, place(g.Origin), path}) // what runs on comes last
+	}
+	if absent > 0 {
+		rows = append(rows, []string{fmt.Sprintf("and %s absent; --all lists them", counted(absent, "optional path"))})
+	}
+	p.section("Files and programs", rows)
+}
+
+// place is "file:line:column", or the source alone.
+func place(o originView) string {
+	if o.Line == 0 {
+		return o.Source
+	}
+	return fmt.Sprintf("%s:%d:%d", o.Source, o.Line, o.Column)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func networkRows(n networkView) [][]string {
+	egress := "no connection to anywhere, and no name lookups"
+	if n.Egress == "all" {
+		egress = "every address, loopback and private networks included"
+	}
+	rows := [][]string{{"egress", n.Egress, egress}}
+	if len(n.Listen) == 0 {
+		return append(rows, []string{"listen", "none"})
+	}
+	ports := make([]string, len(n.Listen))
+	for i, port := range n.Listen {
+		ports[i] = strconv.Itoa(int(port))
+	}
+	return append(rows, []string{"listen", strings.Join(ports, " "), "TCP, on every address of this machine"})
+}
+
+func callRows(s syscallsView, d detail) [][]string {
+	rows := [][]string{{"allowed", counted(s.Allowed, "call")}, {"others", s.Default}}
+	for _, a := range s.Answers {
+		names := a.Calls
+		rest := ""
+		if d == inShort && len(names) > shownCalls {
+			rest = fmt.Sprintf(" and %d more; --all lists them", len(names)-shownCalls)
+			names = names[:shownCalls]
+		}
+		rows = append(rows, []string{a.Answer, strings.Join(names, " ") + rest})
+	}
+	return rows
+}
+
+func folderRows(f foldersView) [][]string {
+	var rows [][]string
+	if f.Home != "" {
+		rows = append(rows, []string{"home", f.Home, "kept between runs"})
+	}
+	if f.Tmp != "" {
+		rows = append(rows, []string{"temporary", f.Tmp, "of one run, removed at a later start"})
+	}
+	return rows
+}
+
+func limitRows(l limitsView) [][]string {
+	rows := [][]string{{"core dumps", "off"}}
+	for _, r := range [...]struct {
+		name  string
+		value uint64
+		size  bool
+	}{{"open files", l.OpenFiles, false}, {"file size", l.FileSize, true}, {"memory", l.Memory, true}, {"processes", l.Processes, false}} {
+		switch {
+		case r.value == 0:
+		case r.size:
+			rows = append(rows, []string{r.name, bytesText(r.value)})
+		default:
+			rows = append(rows, []string{r.name, strconv.FormatUint(r.value, 10)})
+		}
+	}
+	return rows
+}
+
+// bytesText writes a size in the largest unit that divides it.
+func bytesText(n uint64) string {
+	for _, u := range [...]struct {
+		shift uint
+		name  string
+	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
+		if n >= 1<<u.shift && n%(1<<u.shift) == 0 {
+			return fmt.Sprintf("%d %s", n>>u.shift, u.name)
+		}
+	}
+	return strconv.FormatUint(n, 10) + " bytes"
+}
+
+// openRows puts what stays open under the promise that it weakens.
+func openRows(list []residualView) [][]string {
+	var rows [][]string
+	promise := ""
+	for _, r := range list {
+		if r.Promise != promise {
+			promise = r.Promise
+			rows = append(rows, []string{promise + ", but"})
+		}
+		rows = append(rows, []string{"  - " + r.Open})
+	}
+	return rows
+}
+
+func layerRows(v planView) [][]string {
+	var rows [][]string
+	for _, l := range v.Layers {
+		verdict := l.Verdict
+		for _, waived := range v.Waived {
+			if waived == l.Layer && verdict != "present" {
+				verdict += ", waived by the profile"
+			}
+		}
+		rows = append(rows, []string{string(l.Layer), verdict, l.Detail})
+	}
+	return rows
+}
+
+func oneEach(lines []string) [][]string {
+	var rows [][]string
+	for _, l := range lines {
+		rows = append(rows, []string{l})
+	}
+	return rows
+}
