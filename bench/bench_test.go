@@ -1,0 +1,128 @@
+// Package bench_test measures what a jail costs. Its figures are ratios within one run;
+// nothing here passes or fails by time.
+package bench_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"stockade/examples/stock"
+	"stockade/race"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := stock.Clean(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// jailed returns the words that start a command in the jail.
+func jailed(b *testing.B) []string {
+	b.Helper()
+	binary, err := stock.Binary()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return []string{binary, "run", "--"}
+}
+
+// BenchmarkStart starts /bin/true, plainly and in the jail. bench/compare measures the
+// same with a smaller timer and beside other launchers.
+func BenchmarkStart(b *testing.B) {
+	b.Setenv("HOME", b.TempDir())
+	for _, bb := range []struct {
+		name  string
+		words []string
+	}{{"plain", nil}, {"stockade", jailed(b)}} {
+		words := append(slices.Clone(bb.words), "/bin/true")
+		b.Run(bb.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := exec.Command(words[0], words[1:]...).Run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+const (
+	reads     = 2000 // calls of one pass, on each side
+	readBlock = 100  // calls in a row before the other side has its turn
+	fileSize  = 16 << 10
+)
+
+// BenchmarkFileWork lets two copies of the stock file server, one of them in the jail,
+// read the same files in turns, and reports the ratio of their times: of the medians of
+// blocks, so that what else the machine does in a few of them does not show.
+func BenchmarkFileWork(b *testing.B) {
+	b.Setenv("HOME", b.TempDir())
+	root := b.TempDir()
+	for i := range readBlock {
+		text := slices.Repeat([]byte("a line of thirty-two characters\n"), fileSize/32)
+		if err := os.WriteFile(filepath.Join(root, fmt.Sprint(i)), text, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	command, err := stock.Filesystem20260831.Command(root)
+	if err != nil {
+		b.Fatal(err)
+	}
+	outside := start(b, command)
+	inside := start(b, append(jailed(b), command...))
+	var out, in []time.Duration
+	for b.Loop() {
+		for range reads / readBlock {
+			out = append(out, outside.block(b, root))
+			in = append(in, inside.block(b, root))
+		}
+	}
+	b.ReportMetric(float64(median(out).Microseconds())/readBlock, "outside-µs/read")
+	b.ReportMetric(float64(median(in).Microseconds())/readBlock, "jailed-µs/read")
+	b.ReportMetric(float64(median(in))/float64(median(out)), "ratio")
+}
+
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+type session struct{ client *race.Client }
+
+func start(b *testing.B, command []string) session {
+	b.Helper()
+	client, err := race.StartClient(b.Context(), exec.Command(command[0], command[1:]...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return session{client}
+}
+
+// block makes one call after the other, as a host does, and returns the time of all.
+func (s session) block(b *testing.B, root string) time.Duration {
+	b.Helper()
+	begin := time.Now()
+	for i := range readBlock {
+		call := race.Call{Tool: "read_text_file", Args: map[string]any{"path": filepath.Join(root, fmt.Sprint(i))}}
+		answers, err := s.client.Burst(b.Context(), []race.Call{call}, func() error { return nil })
+		if err != nil {
+			b.Fatal(err)
+		}
+		if answers[0].Failed || len(answers[0].Text) != fileSize {
+			b.Fatalf("reading a file: %.200s", answers[0].Text)
+		}
+	}
+	return time.Since(begin)
+}
