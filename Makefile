@@ -1,0 +1,58 @@
+# The whole interface to the project. Each target does its own set-up on Debian or Ubuntu
+# and can be run again at no cost.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+export PATH := $(CURDIR)/.tools/go/bin:$(CURDIR)/.tools/bin:$(PATH)
+
+PREFIX ?= /usr/local
+BINARY ?= bin/stockade
+TAGS := landlocktsync,urfave_cli_no_docs
+# A static binary needs no loader and starts faster. DYNAMIC=1 uses the system's libseccomp.
+ifdef DYNAMIC
+LDFLAGS := -s -w
+else
+LDFLAGS := -s -w -linkmode external -extldflags -static
+endif
+
+.PHONY: help setup build install servers demo test bench lint generate arm64 clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1	/p' Makefile | expand -t 18
+
+setup: ## Install missing packages and tools
+	@.ci/setup
+
+build: setup ## Build bin/stockade (DYNAMIC=1: with shared libraries)
+	@mkdir -p "$(dir $(BINARY))"
+	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o '$(BINARY)' ./cmd/stockade
+
+install: build ## Install to PREFIX (default /usr/local)
+	@install -D -m 755 '$(BINARY)' '$(DESTDIR)$(PREFIX)/bin/stockade'
+
+servers: setup ## Install the pinned stock servers that tests run
+	@.ci/servers
+
+demo: build servers ## Attack stock file servers, without stockade and with it
+	@mkdir -p bin
+	go build -o bin/demo ./examples/filesystem/demo
+	STOCKADE_BIN=bin/stockade bin/demo
+
+test: build servers ## Everything that CI checks
+	@.ci/test
+
+bench: build servers ## Measure start time and file work against plain exec and peers
+	@bench/compare
+
+lint: setup ## Run the linters
+	@.ci/lint
+
+generate: setup ## Make the generated files anew
+	go generate ./...
+
+arm64: setup ## Cross-build bin/stockade-arm64
+	@.ci/arm64
+
+clean: ## Remove what was built, but not the tools
+	rm -rf bin
