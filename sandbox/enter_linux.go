@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -162,18 +163,28 @@ func readBack(o *Opened, bounding boundingState, outside string) error {
 	return checkLandlock(outside)
 }
 
-// canary is a folder that this user can list and no plan grants: the folder that holds
-// the temporary folders of all runs (see [GuardAlways]). The kernel has no way to list the
-// rules of a Landlock domain, so the one proof is a refusal where there was none before.
+// canary finds a folder that this user can list and no grant of the plan holds. The kernel
+// has no way to list the rules of a Landlock domain, so the one proof is a refusal where
+// there was none before. First choice is the folder that holds the temporary folders of
+// all runs, which no ordinary plan can grant.
 func canary(o *Opened) (string, error) {
-	path := "/"
+	candidates := []string{"/", "/proc", "/etc", "/usr", "/dev"}
 	if o.Plan.Tmp.Path != "" {
-		path = filepath.Dir(o.Plan.Tmp.Path)
+		candidates = slices.Insert(candidates, 0, filepath.Dir(o.Plan.Tmp.Path))
 	}
-	if err := list(path); err != nil {
-		return "", fmt.Errorf("opening %q, to see Landlock refuse it later: %w", path, err)
+	for _, path := range candidates {
+		if !o.holds(path) && list(path) == nil {
+			return path, nil
+		}
 	}
-	return path, nil
+	return "", errors.New("the plan grants so much that no folder is left to see Landlock refuse")
+}
+
+// holds tells whether a grant covers a folder, by the real paths of both.
+func (o *Opened) holds(path string) bool {
+	return slices.ContainsFunc(o.Grants, func(g OpenedGrant) bool {
+		return g.State == Granted && below(path, g.Target)
+	})
 }
 
 func list(path string) error {

@@ -169,13 +169,21 @@ func pidNamespace() (uint64, error) {
 }
 
 // startTime reads field 22 of /proc/PID/stat. The command in field 2 may hold spaces and
-// parentheses, so fields are counted after the last one.
+// parentheses, so fields are counted after the last one. It reads by plain calls: this is
+// on the way of every start, and the runtime's poller has no business here.
 func startTime(pid int) (uint64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, err
 	}
-	_, rest, found := cutLast(string(data), ")")
+	defer unix.Close(fd)
+	// The longest line there can be: 64 bytes of command and 51 numbers of 20 digits.
+	var buf [2048]byte
+	n, err := unix.Read(fd, buf[:])
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := cutLast(string(buf[:n]), ")")
 	fields := strings.Fields(rest)
 	if !found || len(fields) < 20 {
 		return 0, fmt.Errorf("reading the start time of process %d: unexpected form", pid)

@@ -68,22 +68,25 @@ func (gs guards) check(og OpenedGrant) error {
 			if !rule.forbids(og.Target, place) {
 				continue
 			}
-			if og.Broad != "" && g.Rule != GuardAlways {
+			if og.Broad != "" && (rule != GuardAlways || !below(og.Target, place)) {
 				continue
 			}
-			return guardError(og, g)
+			return guardError(og, g, place)
 		}
 	}
 	return nil
 }
 
-func guardError(og OpenedGrant, g *guardedPlace) error {
-	what := "reaches " + g.Why
+func guardError(og OpenedGrant, g *guardedPlace, place string) error {
+	what := fmt.Sprintf("it reaches %s (%s)", place, g.Why)
+	if og.Target == place {
+		what = "it is " + g.Why
+	}
 	if og.Target != og.Path {
-		what = fmt.Sprintf("is a link to %q and %s", og.Target, what)
+		what = fmt.Sprintf("it is a link to %q; %s", og.Target, what)
 	}
 	cure := `grant what the server needs below it, or write {path: ..., broad: true, reason: "..."}`
-	if g.Rule == GuardAlways {
+	if g.Rule == GuardAlways && below(og.Target, place) {
 		cure = "no profile can grant this; grant the folders beside it"
 	}
 	return &GrantError{Grant: og.Grant, Err: errors.New(what), Cure: cure}

@@ -130,7 +130,8 @@ func TestGuarded(t *testing.T) {
 		{"keys with a reason", home + "/.ssh", "signs commits", ""},
 		{"state", home + "/state/stockade", "", "own state"},
 		{"state with a reason", home + "/state/stockade", "I want to", "own state"},
-		{"above state with a reason", home, "I want to", "own state"},
+		{"above state with a reason", home, "I want to", ""},
+		{"above state", home + "/state", "", "own state"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

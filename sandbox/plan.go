@@ -102,7 +102,9 @@ const (
 	GuardWhole GuardRule = iota
 	// GuardTree forbids also what lies inside, unless Broad.
 	GuardTree
-	// GuardAlways is GuardTree without the exception: stockade's own state.
+	// GuardAlways is GuardTree, and no reason opens the place itself or what lies inside:
+	// stockade's own state. A folder above it is as for GuardWhole, since a server that
+	// writes a whole home folder needs no approval of ours to run code outside.
 	GuardAlways
 )
 

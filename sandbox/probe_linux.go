@@ -80,7 +80,7 @@ func without(n landlockNeed) string {
 	case n.waiver == NeverWaived:
 		return "servers do not start"
 	}
-	return "servers do not start, unless the profile waives it: " + n.present + " would stay open"
+	return "servers do not start, unless the profile waives it; then " + n.lost()
 }
 
 // probeSeccomp asks for an action that every filter of ours uses. SECCOMP_GET_ACTION_AVAIL

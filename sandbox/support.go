@@ -33,6 +33,15 @@ var landlockNeeds = [...]landlockNeed{
 	{LayerUDP, 10, "Landlock ABI 10", MayBeWaived, never, "the filter refuses the sockets", "UDP"},
 }
 
+// lost says what the absence of a layer means. Without the refer right the kernel refuses
+// every move between folders (landlock(7)): nothing opens, but servers that move fail.
+func (n landlockNeed) lost() string {
+	if n.layer == LayerRefer {
+		return n.present + " fail"
+	}
+	return n.present + " stay open"
+}
+
 func always(Plan) bool    { return true }
 func never(Plan) bool     { return false }
 func listens(p Plan) bool { return len(p.Network.Listen) > 0 }
@@ -57,7 +66,7 @@ func supportOf(p Plan, abi int) ([]LayerReport, error) {
 		case !n.needed(p):
 			out = append(out, LayerReport{n.layer, Enforced, n.covered})
 		case n.waiver == MayBeWaived && slices.Contains(p.Missing, n.layer):
-			out = append(out, LayerReport{n.layer, Degraded, "this kernel lacks it: " + n.present + " stay open"})
+			out = append(out, LayerReport{n.layer, Degraded, "this kernel lacks it: " + n.lost()})
 		default:
 			return nil, &UnsupportedError{
 				Layer: n.layer, Need: fmt.Sprintf("Landlock ABI %d", n.abi),

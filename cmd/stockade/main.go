@@ -1,3 +1,8 @@
+// The server's own runtime counts processors; this process needs no more than it starts with.
+
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 package main
 
 import (

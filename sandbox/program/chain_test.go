@@ -29,7 +29,7 @@ func TestScriptChains(t *testing.T) {
 	w.script("s/linked", "#!ROOT/venv/bin/interp\n")
 	w.script("s/nested", "#!ROOT/s/argument -n\n")
 	w.script("s/relative", "#!bin/tool\n")
-	w.program("home/me/work/bin/tool")
+	w.program("home/me/code/bin/tool")
 	w.script("s/env", "#!ROOT/usr/bin/env interp\n")
 	w.script("s/envsplit", "#!ROOT/usr/bin/env -S interp --one 'two three' \\#x\n")
 	w.script("s/envdash", "#!ROOT/usr/bin/env -S -- interp -x\n")
@@ -53,9 +53,9 @@ func TestScriptChains(t *testing.T) {
 		{"interpreter is a script", "s/nested", []string{interp, "-a  b c", "ROOT/s/argument", "-n", "ROOT/s/nested"}, interp, ""},
 		{
 			"relative interpreter", "s/relative",
-			[]string{"ROOT/home/me/work/bin/tool", "ROOT/s/relative"},
-			"ROOT/home/me/work/bin/tool",
-			`the interpreter of "ROOT/s/relative" is relative to the working folder: "ROOT/home/me/work/bin/tool"`,
+			[]string{"ROOT/home/me/code/bin/tool", "ROOT/s/relative"},
+			"ROOT/home/me/code/bin/tool",
+			`the interpreter of "ROOT/s/relative" is relative to the working folder: "ROOT/home/me/code/bin/tool"`,
 		},
 		{"env", "s/env", []string{interp, "ROOT/s/env"}, interp, ""},
 		{"env -S", "s/envsplit", []string{interp, "--one", "two three", "#x", "ROOT/s/envsplit"}, interp, ""},

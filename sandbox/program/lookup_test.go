@@ -17,8 +17,8 @@ func TestResolveFindsPrograms(t *testing.T) {
 	w := newWorld(t)
 	w.program("usr/bin/plain")
 	w.program("opt/with blank/größe\nzwei")
-	w.program("home/me/work/-dash")
-	w.program("home/me/work/local")
+	w.program("home/me/code/-dash")
+	w.program("home/me/code/local")
 	w.link("../../usr/bin/plain", "opt/tools/linked")
 	w.link("ROOT/opt", "srv")
 	w.program("usr/bin/-dash")
@@ -31,13 +31,13 @@ func TestResolveFindsPrograms(t *testing.T) {
 	}{
 		{"on PATH", []string{"plain"}, "ROOT/usr/bin/plain", "ROOT/usr/bin/plain", "ROOT/usr/bin/plain"},
 		{"absolute", []string{"ROOT/usr/bin/plain"}, "ROOT/usr/bin/plain", "ROOT/usr/bin/plain", "ROOT/usr/bin/plain"},
-		{"relative to the working folder", []string{"./local"}, "ROOT/home/me/work/local", "ROOT/home/me/work/local", "ROOT/home/me/work/local"},
-		{"upwards", []string{"../work/local"}, "ROOT/home/me/work/../work/local", "ROOT/home/me/work/../work/local", "ROOT/home/me/work/local"},
+		{"relative to the working folder", []string{"./local"}, "ROOT/home/me/code/local", "ROOT/home/me/code/local", "ROOT/home/me/code/local"},
+		{"upwards", []string{"../code/local"}, "ROOT/home/me/code/../code/local", "ROOT/home/me/code/../code/local", "ROOT/home/me/code/local"},
 		{"upwards through a link", []string{"ROOT/srv/../usr/bin/plain"}, "ROOT/srv/../usr/bin/plain", "ROOT/srv/../usr/bin/plain", "ROOT/usr/bin/plain"},
 		{"a link", []string{"ROOT/opt/tools/linked"}, "ROOT/opt/tools/linked", "ROOT/opt/tools/linked", "ROOT/usr/bin/plain"},
 		{"through a linked folder", []string{"ROOT/srv/tools/linked"}, "ROOT/srv/tools/linked", "ROOT/srv/tools/linked", "ROOT/usr/bin/plain"},
 		{"blanks, letters, line ends", []string{"ROOT/opt/with blank/größe\nzwei"}, "ROOT/opt/with blank/größe\nzwei", "ROOT/opt/with blank/größe\nzwei", "ROOT/opt/with blank/größe\nzwei"},
-		{"a dash in front", []string{"./-dash"}, "ROOT/home/me/work/-dash", "ROOT/home/me/work/-dash", "ROOT/home/me/work/-dash"},
+		{"a dash in front", []string{"./-dash"}, "ROOT/home/me/code/-dash", "ROOT/home/me/code/-dash", "ROOT/home/me/code/-dash"},
 		{"a dash in front, on PATH", []string{"-dash"}, "ROOT/usr/bin/-dash", "ROOT/usr/bin/-dash", "ROOT/usr/bin/-dash"},
 	}
 	for _, tt := range tests {
@@ -64,8 +64,8 @@ func TestResolveFindsPrograms(t *testing.T) {
 func TestPathElementsThatAreSkipped(t *testing.T) {
 	w := newWorld(t)
 	w.program("usr/bin/tool")
-	w.program("home/me/work/tool")
-	w.program("home/me/work/bin/tool")
+	w.program("home/me/code/tool")
+	w.program("home/me/code/bin/tool")
 	w.folder("usr/folders/tool")
 	w.link("loop", "usr/loop")
 	w.link("nowhere", "usr/dangling/tool")
@@ -101,10 +101,10 @@ func TestPathElementsThatAreSkipped(t *testing.T) {
 }
 
 func TestProgramInsideTheWorkingFolderIsNoted(t *testing.T) {
-	w := newWorld(t).with(map[string]string{"PATH": "ROOT/home/me/work/node_modules/.bin:ROOT/usr/bin"})
-	w.program("home/me/work/node_modules/.bin/tool")
+	w := newWorld(t).with(map[string]string{"PATH": "ROOT/home/me/code/node_modules/.bin:ROOT/usr/bin"})
+	w.program("home/me/code/node_modules/.bin/tool")
 	p := w.mustResolve("tool")
-	if want := `"tool" was found inside the working folder: "ROOT/home/me/work/node_modules/.bin/tool"`; w.notes(p) != want {
+	if want := `"tool" was found inside the working folder: "ROOT/home/me/code/node_modules/.bin/tool"`; w.notes(p) != want {
 		t.Errorf("notes %q, want %q", w.notes(p), want)
 	}
 }
@@ -121,7 +121,7 @@ func TestNotFound(t *testing.T) {
 	}{
 		{"on PATH", []string{"none"}, "ROOT/a:ROOT/b", []string{"ROOT/a", "ROOT/b"}, `finding program "none": not found on PATH (ROOT/a:ROOT/b)`},
 		{"PATH empty", []string{"none"}, "", nil, `finding program "none": PATH names no usable folder`},
-		{"path", []string{"./none"}, "ROOT/a", nil, `finding program "ROOT/home/me/work/none": no such file or directory`},
+		{"path", []string{"./none"}, "ROOT/a", nil, `finding program "ROOT/home/me/code/none": no such file or directory`},
 		{"through a file", []string{"ROOT/usr/bin/file/x"}, "", nil, `finding program "ROOT/usr/bin/file/x": not a directory`},
 		{"NUL in the name", []string{"a\x00b"}, "", nil, `finding program "a\x00b": the name holds a NUL byte`},
 		{"empty name", []string{""}, "", nil, `finding program "": the command is empty`},

@@ -30,17 +30,17 @@ func TestNodeEntries(t *testing.T) {
 	w.link("node", "usr/bin/nodejs")
 	w.program("opt/node-v22/bin/node-22")
 	for _, path := range []string{
-		"work/a.js", "work/b.cjs", "work/-dash.js", "work/noext", "work/data.json", "work/both", "work/both.js",
-		"work/main/lib/start.js", "work/index/index.js", "work/lib/index.js", "elsewhere/x/cli.mjs",
+		"code/a.js", "code/b.cjs", "code/-dash.js", "code/noext", "code/data.json", "code/both", "code/both.js",
+		"code/main/lib/start.js", "code/index/index.js", "code/lib/index.js", "elsewhere/x/cli.mjs",
 	} {
 		w.file("home/me/"+path, "")
 	}
-	w.file("home/me/work/main/package.json", `{"main":"./lib/start"}`)
-	w.file("home/me/work/folder/package.json", `{"main":"sub"}`)
-	w.file("home/me/work/folder/sub/index.js", "")
-	w.file("home/me/work/badmain/package.json", `{"main":"none.js"}`)
-	w.file("home/me/work/badmain/index.js", "")
-	w.link("ROOT/home/me/elsewhere/x/cli.mjs", "home/me/work/link")
+	w.file("home/me/code/main/package.json", `{"main":"./lib/start"}`)
+	w.file("home/me/code/folder/package.json", `{"main":"sub"}`)
+	w.file("home/me/code/folder/sub/index.js", "")
+	w.file("home/me/code/badmain/package.json", `{"main":"none.js"}`)
+	w.file("home/me/code/badmain/index.js", "")
+	w.link("ROOT/home/me/elsewhere/x/cli.mjs", "home/me/code/link")
 
 	tests := []struct {
 		name  string
@@ -49,20 +49,20 @@ func TestNodeEntries(t *testing.T) {
 		args  []string
 		note  string
 	}{
-		{"file", []string{"node", "a.js", "-x", "y"}, "work/a.js", []string{"-x", "y"}, ""},
-		{"other name of node", []string{"nodejs", "a.js"}, "work/a.js", []string{}, ""},
-		{"versioned node", []string{"ROOT/opt/node-v22/bin/node-22", "a.js"}, "work/a.js", []string{}, ""},
-		{"absolute", []string{"node", "ROOT/home/me/work/a.js"}, "work/a.js", []string{}, ""},
-		{"suffix left out", []string{"node", "./a"}, "work/a.js", []string{}, ""},
-		{"exact name first", []string{"node", "both"}, "work/both", []string{}, ""},
-		{"json", []string{"node", "data"}, "work/data.json", []string{}, ""},
-		{"folder with a main", []string{"node", "main"}, "work/main/lib/start.js", []string{}, ""},
-		{"folder whose main is a folder", []string{"node", "folder"}, "work/folder/sub/index.js", []string{}, ""},
-		{"folder whose main is gone", []string{"node", "badmain"}, "work/badmain/index.js", []string{}, ""},
-		{"folder with an index", []string{"node", "index/"}, "work/index/index.js", []string{}, ""},
+		{"file", []string{"node", "a.js", "-x", "y"}, "code/a.js", []string{"-x", "y"}, ""},
+		{"other name of node", []string{"nodejs", "a.js"}, "code/a.js", []string{}, ""},
+		{"versioned node", []string{"ROOT/opt/node-v22/bin/node-22", "a.js"}, "code/a.js", []string{}, ""},
+		{"absolute", []string{"node", "ROOT/home/me/code/a.js"}, "code/a.js", []string{}, ""},
+		{"suffix left out", []string{"node", "./a"}, "code/a.js", []string{}, ""},
+		{"exact name first", []string{"node", "both"}, "code/both", []string{}, ""},
+		{"json", []string{"node", "data"}, "code/data.json", []string{}, ""},
+		{"folder with a main", []string{"node", "main"}, "code/main/lib/start.js", []string{}, ""},
+		{"folder whose main is a folder", []string{"node", "folder"}, "code/folder/sub/index.js", []string{}, ""},
+		{"folder whose main is gone", []string{"node", "badmain"}, "code/badmain/index.js", []string{}, ""},
+		{"folder with an index", []string{"node", "index/"}, "code/index/index.js", []string{}, ""},
 		{"link", []string{"node", "link"}, "elsewhere/x/cli.mjs", []string{}, ""},
-		{"options", []string{"node", "--no-warnings", "--title", "t", "-C", "dev", "a.js"}, "work/a.js", []string{}, ""},
-		{"dash", []string{"node", "--", "-dash.js", "-x"}, "work/-dash.js", []string{"-x"}, ""},
+		{"options", []string{"node", "--no-warnings", "--title", "t", "-C", "dev", "a.js"}, "code/a.js", []string{}, ""},
+		{"dash", []string{"node", "--", "-dash.js", "-x"}, "code/-dash.js", []string{"-x"}, ""},
 		{"eval", []string{"node", "-e", "0", "a.js"}, "", []string{"a.js"}, ""},
 		{"nothing", []string{"node"}, "", []string{}, ""},
 		{"gone", []string{"node", "gone.js", "x"}, "", []string{"x"}, `the script "gone.js" was not found`},
@@ -100,7 +100,7 @@ func manyDependencies(n int) string {
 }
 
 func TestNodePackages(t *testing.T) {
-	const work = "home/me/work"
+	const work = "home/me/code"
 	tests := []struct {
 		name     string
 		files    map[string]string
@@ -329,13 +329,13 @@ func TestNodePackages(t *testing.T) {
 			name:     "broken package.json",
 			files:    map[string]string{work + "/package.json": `{"name":`, work + "/sub/index.js": ""},
 			entry:    work + "/sub/index.js",
-			wantRead: []string{work + "/sub"}, note: `"ROOT/home/me/work/package.json" is not used: not valid JSON`,
+			wantRead: []string{work + "/sub"}, note: `"ROOT/home/me/code/package.json" is not used: not valid JSON`,
 		},
 		{
 			name:     "huge package.json",
 			files:    map[string]string{work + "/package.json": `{"name":"` + strings.Repeat("x", 1<<20) + `"}`, work + "/index.js": ""},
 			entry:    work + "/index.js",
-			wantRead: []string{work}, note: `"ROOT/home/me/work/package.json" cannot be read: larger than`,
+			wantRead: []string{work}, note: `"ROOT/home/me/code/package.json" cannot be read: larger than`,
 		},
 		{
 			name:     "endless dependencies",
@@ -381,26 +381,26 @@ func TestNodePackages(t *testing.T) {
 
 func TestPackageFilesCannotHang(t *testing.T) {
 	w := nodeWorld(t)
-	w.file("home/me/work/a.js", "")
-	if err := unix.Mkfifo(w.at("home/me/work/package.json"), 0o666); err != nil {
+	w.file("home/me/code/a.js", "")
+	if err := unix.Mkfifo(w.at("home/me/code/package.json"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	p := w.mustResolve("node", "a.js")
-	if p.Entry != w.at("home/me/work/a.js") {
+	if p.Entry != w.at("home/me/code/a.js") {
 		t.Errorf("entry %q", p.Entry)
 	}
 }
 
 func TestNodePreloads(t *testing.T) {
 	w := nodeWorld(t)
-	w.file("home/me/work/index.js", "")
+	w.file("home/me/code/index.js", "")
 	w.file("home/me/node_modules/tsx/package.json", `{"name":"tsx"}`)
 	w.file("home/me/node_modules/tsx/dist/loader.mjs", "")
 	w.file("home/me/hooks/trace.js", "")
 	w.file("home/me/env/server.env", "")
 	p := w.mustResolve("node", "--import", "tsx/esm", "-r", "../hooks/trace", "-r", "fs", "--import=data:text/javascript,0",
 		"--env-file=../env/server.env", "--env-file-if-exists", "../env/none.env", "index.js")
-	want := []string{"home/me/env/server.env", "home/me/hooks", "home/me/node_modules/tsx", "home/me/work"}
+	want := []string{"home/me/code", "home/me/env/server.env", "home/me/hooks", "home/me/node_modules/tsx"}
 	if diff := cmp.Diff(want, beyond(w.reads(p.Read))); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
@@ -437,14 +437,14 @@ func TestBunAndDeno(t *testing.T) {
 	w := newWorld(t)
 	w.program("usr/bin/bun")
 	w.program("usr/bin/deno")
-	w.file("home/me/work/package.json", `{"name":"mine"}`)
-	w.file("home/me/work/src/main.ts", "")
+	w.file("home/me/code/package.json", `{"name":"mine"}`)
+	w.file("home/me/code/src/main.ts", "")
 	for _, argv := range [][]string{{"bun", "run", "src/main.ts", "-x"}, {"deno", "run", "-A", "src/main.ts", "-x"}} {
 		p := w.mustResolve(argv...)
-		if p.Runtime != program.Native || p.Entry != w.at("home/me/work/src/main.ts") {
+		if p.Runtime != program.Native || p.Entry != w.at("home/me/code/src/main.ts") {
 			t.Errorf("%q: runtime %d, entry %q", argv, p.Runtime, p.Entry)
 		}
-		if diff := cmp.Diff([]string{"home/me/work"}, beyond(w.reads(p.Read))); diff != "" {
+		if diff := cmp.Diff([]string{"home/me/code"}, beyond(w.reads(p.Read))); diff != "" {
 			t.Errorf("%q: read (-want +got):\n%s", argv, diff)
 		}
 		if diff := cmp.Diff([]string{"-x"}, p.Args); diff != "" {

@@ -28,7 +28,7 @@ func pythonWorld(tb testing.TB) *world {
 }
 
 func TestPythonScripts(t *testing.T) {
-	const work = "home/me/work"
+	const work = "home/me/code"
 	tests := []struct {
 		name     string
 		files    map[string]string
@@ -274,8 +274,8 @@ func TestShellPrograms(t *testing.T) {
 	w.program("usr/bin/busybox")
 	w.link("ROOT/usr/bin/busybox", "usr/sbin/sh")
 	w.link("ROOT/usr/bin/busybox", "usr/sbin/cat")
-	w.script("home/me/work/s.sh", "#!ROOT/usr/bin/sh -e\n")
-	const script = "home/me/work/s.sh"
+	w.script("home/me/code/s.sh", "#!ROOT/usr/bin/sh -e\n")
+	const script = "home/me/code/s.sh"
 	tests := []struct {
 		name    string
 		argv    []string

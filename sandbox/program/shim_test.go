@@ -101,18 +101,18 @@ func TestPyenvShims(t *testing.T) {
 	const versions = "home/me/.pyenv/versions/"
 	tests := []shimCase{
 		{name: "variable", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "3.8.18"}, file: versions + "3.8.18/bin/tool"},
-		{name: "variable beats file", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "3.8.18"}, files: map[string]string{"home/me/work/.python-version": "3.11.7\n"}, file: versions + "3.8.18/bin/tool"},
-		{name: "file", argv: []string{"tool"}, files: map[string]string{"home/me/work/.python-version": "# mine\n3.11.2\r\n"}, file: versions + "3.11.2/bin/tool"},
-		{name: "file above", argv: []string{"tool"}, dir: "home/me/work/a/b", files: map[string]string{"home/me/work/.python-version": "3.11.2"}, file: versions + "3.11.2/bin/tool"},
-		{name: "nearest file", argv: []string{"tool"}, dir: "home/me/work/a", files: map[string]string{"home/me/work/.python-version": "3.11.2", "home/me/work/a/.python-version": "3.8.18"}, file: versions + "3.8.18/bin/tool"},
+		{name: "variable beats file", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "3.8.18"}, files: map[string]string{"home/me/code/.python-version": "3.11.7\n"}, file: versions + "3.8.18/bin/tool"},
+		{name: "file", argv: []string{"tool"}, files: map[string]string{"home/me/code/.python-version": "# mine\n3.11.2\r\n"}, file: versions + "3.11.2/bin/tool"},
+		{name: "file above", argv: []string{"tool"}, dir: "home/me/code/a/b", files: map[string]string{"home/me/code/.python-version": "3.11.2"}, file: versions + "3.11.2/bin/tool"},
+		{name: "nearest file", argv: []string{"tool"}, dir: "home/me/code/a", files: map[string]string{"home/me/code/.python-version": "3.11.2", "home/me/code/a/.python-version": "3.8.18"}, file: versions + "3.8.18/bin/tool"},
 		{name: "global file", argv: []string{"tool"}, files: map[string]string{"home/me/.pyenv/version": "3.11.7\n"}, file: versions + "3.11.7/bin/tool"},
-		{name: "local beats global", argv: []string{"tool"}, files: map[string]string{"home/me/.pyenv/version": "3.11.7\n", "home/me/work/.python-version": "3.8.18"}, file: versions + "3.8.18/bin/tool"},
+		{name: "local beats global", argv: []string{"tool"}, files: map[string]string{"home/me/.pyenv/version": "3.11.7\n", "home/me/code/.python-version": "3.8.18"}, file: versions + "3.8.18/bin/tool"},
 		{name: "beginning of a version", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "3.11"}, file: versions + "3.11.7/bin/tool"},
 		{name: "with the name in front", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "python-3.11"}, file: versions + "3.11.7/bin/tool"},
 		{name: "no release candidate for a beginning", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "3.12"}, reason: `this pyenv shim cannot be followed: version "3.12" is not installed in "ROOT/home/me/.pyenv"`},
 		{name: "release candidate by name", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "3.12.0rc1"}, file: versions + "3.12.0rc1/bin/tool"},
 		{name: "several", argv: []string{"only38"}, env: map[string]string{"PYENV_VERSION": "3.11.7:3.8.18"}, file: versions + "3.8.18/bin/only38"},
-		{name: "several lines", argv: []string{"only38"}, files: map[string]string{"home/me/work/.python-version": "3.11.7\n3.8.18\n"}, file: versions + "3.8.18/bin/only38"},
+		{name: "several lines", argv: []string{"only38"}, files: map[string]string{"home/me/code/.python-version": "3.11.7\n3.8.18\n"}, file: versions + "3.8.18/bin/only38"},
 		{name: "virtual environment", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "app"}, file: versions + "3.11.7/envs/app/bin/tool"},
 		{name: "system", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "system"}, file: "usr/bin/tool"},
 		{name: "nothing set is the system", argv: []string{"tool"}, file: "usr/bin/tool"},
@@ -120,7 +120,7 @@ func TestPyenvShims(t *testing.T) {
 		{name: "by path", argv: []string{"ROOT/home/me/.pyenv/shims/tool"}, env: map[string]string{"PYENV_VERSION": "3.8.18"}, file: versions + "3.8.18/bin/tool"},
 		{name: "nowhere", argv: []string{"nowhere"}, env: map[string]string{"PYENV_VERSION": "3.8.18"}, reason: `this pyenv shim cannot be followed: version 3.8.18 has no "nowhere"`},
 		{name: "not installed", argv: []string{"tool"}, env: map[string]string{"PYENV_VERSION": "2.7"}, reason: `this pyenv shim cannot be followed: version "2.7" is not installed in "ROOT/home/me/.pyenv"`},
-		{name: "leading outside", argv: []string{"tool"}, files: map[string]string{"home/me/work/.python-version": "../../work\n"}, reason: `this pyenv shim cannot be followed: the version "../../work" is not a plain name`},
+		{name: "leading outside", argv: []string{"tool"}, files: map[string]string{"home/me/code/.python-version": "../../code\n"}, reason: `this pyenv shim cannot be followed: the version "../../code" is not a plain name`},
 		{name: "no system program", argv: []string{"nowhere"}, env: map[string]string{"PYENV_VERSION": "system"}, reason: `this pyenv shim cannot be followed: version system has no "nowhere"`},
 	}
 	for _, tt := range tests {
@@ -141,11 +141,11 @@ func TestNodenvShims(t *testing.T) {
 	}
 	const versions = "home/me/.nodenv/versions/"
 	tests := []shimCase{
-		{name: "file", argv: []string{"node"}, files: map[string]string{"home/me/work/.node-version": "v20.1.0\n"}, file: versions + "20.1.0/bin/node"},
-		{name: "one version only", argv: []string{"node"}, files: map[string]string{"home/me/work/.node-version": "20.1.0\n18.0.0\n"}, file: versions + "20.1.0/bin/node"},
+		{name: "file", argv: []string{"node"}, files: map[string]string{"home/me/code/.node-version": "v20.1.0\n"}, file: versions + "20.1.0/bin/node"},
+		{name: "one version only", argv: []string{"node"}, files: map[string]string{"home/me/code/.node-version": "20.1.0\n18.0.0\n"}, file: versions + "20.1.0/bin/node"},
 		{
 			name: "the script's folder comes first", argv: []string{"node", "-x", "ROOT/home/me/other/server.js"},
-			files: map[string]string{"home/me/work/.node-version": "20.1.0", "home/me/other/.node-version": "18.0.0"},
+			files: map[string]string{"home/me/code/.node-version": "20.1.0", "home/me/other/.node-version": "18.0.0"},
 			file:  versions + "18.0.0/bin/node",
 		},
 		{name: "no beginnings", argv: []string{"node"}, env: map[string]string{"NODENV_VERSION": "20"}, reason: `this nodenv shim cannot be followed: version "20" is not installed in "ROOT/home/me/.nodenv"`},
@@ -168,7 +168,7 @@ func TestVersionFilesCannotHang(t *testing.T) {
 	w.script("home/me/.pyenv/shims/tool", envShim("pyenv", ""))
 	w.program("usr/bin/tool")
 	w.program("home/me/.pyenv/versions/3.8.18/bin/tool")
-	if err := unix.Mkfifo(w.at("home/me/work/.python-version"), 0o666); err != nil {
+	if err := unix.Mkfifo(w.at("home/me/code/.python-version"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	w.file("home/me/.pyenv/version", "3.8.18")
@@ -202,19 +202,19 @@ func TestAsdfShims(t *testing.T) {
 	const installs = "home/me/.asdf/installs/"
 	refused := "this asdf shim cannot be followed: "
 	tests := []shimCase{
-		{name: "file", argv: []string{"node"}, files: map[string]string{"home/me/work/.tool-versions": "# x\npython 3.11.0\nnodejs 20.5.0 # y\n"}, file: installs + "nodejs/20.5.0/bin/node"},
-		{name: "file above", argv: []string{"node"}, dir: "home/me/work/a/b", files: map[string]string{"home/me/work/.tool-versions": "nodejs 18.0.0\n", "home/me/work/a/.tool-versions": "python 3.11.0\n"}, file: installs + "nodejs/18.0.0/bin/node"},
+		{name: "file", argv: []string{"node"}, files: map[string]string{"home/me/code/.tool-versions": "# x\npython 3.11.0\nnodejs 20.5.0 # y\n"}, file: installs + "nodejs/20.5.0/bin/node"},
+		{name: "file above", argv: []string{"node"}, dir: "home/me/code/a/b", files: map[string]string{"home/me/code/.tool-versions": "nodejs 18.0.0\n", "home/me/code/a/.tool-versions": "python 3.11.0\n"}, file: installs + "nodejs/18.0.0/bin/node"},
 		{name: "home", argv: []string{"node"}, dir: "elsewhere", files: map[string]string{"home/me/.tool-versions": "nodejs 18.0.0"}, file: installs + "nodejs/18.0.0/bin/node"},
-		{name: "variable", argv: []string{"node"}, env: map[string]string{"ASDF_NODEJS_VERSION": "18.0.0"}, files: map[string]string{"home/me/work/.tool-versions": "nodejs 20.5.0"}, file: installs + "nodejs/18.0.0/bin/node"},
-		{name: "first installed", argv: []string{"node"}, files: map[string]string{"home/me/work/.tool-versions": "nodejs 19.0.0 18.0.0"}, file: installs + "nodejs/18.0.0/bin/node"},
-		{name: "system", argv: []string{"node"}, files: map[string]string{"home/me/work/.tool-versions": "nodejs system"}, file: "usr/bin/node"},
-		{name: "program of a package", argv: []string{"server"}, files: map[string]string{"home/me/work/.tool-versions": "nodejs 20.5.0"}, file: installs + "nodejs/20.5.0/.npm/bin/server"},
-		{name: "second plugin", argv: []string{"server"}, files: map[string]string{"home/me/work/.tool-versions": "python 3.11.0"}, file: installs + "python/3.11.0/bin/server"},
+		{name: "variable", argv: []string{"node"}, env: map[string]string{"ASDF_NODEJS_VERSION": "18.0.0"}, files: map[string]string{"home/me/code/.tool-versions": "nodejs 20.5.0"}, file: installs + "nodejs/18.0.0/bin/node"},
+		{name: "first installed", argv: []string{"node"}, files: map[string]string{"home/me/code/.tool-versions": "nodejs 19.0.0 18.0.0"}, file: installs + "nodejs/18.0.0/bin/node"},
+		{name: "system", argv: []string{"node"}, files: map[string]string{"home/me/code/.tool-versions": "nodejs system"}, file: "usr/bin/node"},
+		{name: "program of a package", argv: []string{"server"}, files: map[string]string{"home/me/code/.tool-versions": "nodejs 20.5.0"}, file: installs + "nodejs/20.5.0/.npm/bin/server"},
+		{name: "second plugin", argv: []string{"server"}, files: map[string]string{"home/me/code/.tool-versions": "python 3.11.0"}, file: installs + "python/3.11.0/bin/server"},
 		{name: "nothing set", argv: []string{"node"}, reason: refused + "no version that has it is set (nodejs)"},
-		{name: "not installed", argv: []string{"node"}, files: map[string]string{"home/me/work/.tool-versions": "nodejs 19.0.0"}, reason: refused + "no version that has it is set (nodejs)"},
-		{name: "plugin decides", argv: []string{"odd"}, files: map[string]string{"home/me/work/.tool-versions": "custom 1"}, reason: refused + `the plugin "custom" decides by a program of its own`},
-		{name: "legacy file asked for", argv: []string{"node"}, files: map[string]string{"home/me/.asdfrc": "legacy_version_file = yes\n", "home/me/work/.nvmrc": "20"}, reason: refused + `the version may come from "ROOT/home/me/work/.nvmrc"`},
-		{name: "legacy file ignored", argv: []string{"node"}, files: map[string]string{"home/me/work/.nvmrc": "20", "home/me/work/.tool-versions": "nodejs 20.5.0"}, file: installs + "nodejs/20.5.0/bin/node"},
+		{name: "not installed", argv: []string{"node"}, files: map[string]string{"home/me/code/.tool-versions": "nodejs 19.0.0"}, reason: refused + "no version that has it is set (nodejs)"},
+		{name: "plugin decides", argv: []string{"odd"}, files: map[string]string{"home/me/code/.tool-versions": "custom 1"}, reason: refused + `the plugin "custom" decides by a program of its own`},
+		{name: "legacy file asked for", argv: []string{"node"}, files: map[string]string{"home/me/.asdfrc": "legacy_version_file = yes\n", "home/me/code/.nvmrc": "20"}, reason: refused + `the version may come from "ROOT/home/me/code/.nvmrc"`},
+		{name: "legacy file ignored", argv: []string{"node"}, files: map[string]string{"home/me/code/.nvmrc": "20", "home/me/code/.tool-versions": "nodejs 20.5.0"}, file: installs + "nodejs/20.5.0/bin/node"},
 	}
 	for _, tt := range tests {
 		tt.run(t, "asdf", build)
@@ -244,7 +244,7 @@ func TestMiseShims(t *testing.T) {
 	}
 	const installs = "home/me/.local/share/mise/installs/"
 	refused := "this mise shim cannot be followed: "
-	project := func(text string) map[string]string { return map[string]string{"home/me/work/mise.toml": text} }
+	project := func(text string) map[string]string { return map[string]string{"home/me/code/mise.toml": text} }
 	tests := []shimCase{
 		{name: "exact", argv: []string{"node"}, files: project("[tools]\nnode = \"20.1.0\"\n"), file: installs + "node/20.1.0/bin/node"},
 		{name: "beginning", argv: []string{"node"}, files: project("[tools]\nnode = '20'\n"), file: installs + "node/20.11.1/bin/node"},
@@ -253,14 +253,14 @@ func TestMiseShims(t *testing.T) {
 		{name: "lts", argv: []string{"node"}, files: project("[tools]\nnode = 'lts'\n"), file: installs + "node/20.11.1/bin/node"},
 		{name: "table", argv: []string{"node"}, files: project("[tools]\nnode = { version = '22' }\n"), file: installs + "node/22.3.0/bin/node"},
 		{name: "list", argv: []string{"node"}, files: project("[tools]\nnode = ['22', '20']\n"), file: installs + "node/22.3.0/bin/node"},
-		{name: "other name of the tool", argv: []string{"node"}, files: map[string]string{"home/me/work/.tool-versions": "nodejs 20.1.0\n"}, file: installs + "node/20.1.0/bin/node"},
-		{name: "hidden file", argv: []string{"node"}, files: map[string]string{"home/me/work/.mise.toml": "[tools]\nnode = '22'\n"}, file: installs + "node/22.3.0/bin/node"},
-		{name: "local beats shared", argv: []string{"node"}, files: map[string]string{"home/me/work/mise.toml": "[tools]\nnode = '20'\n", "home/me/work/mise.local.toml": "[tools]\nnode = '22'\n"}, file: installs + "node/22.3.0/bin/node"},
-		{name: "toml beats tool-versions", argv: []string{"node"}, files: map[string]string{"home/me/work/mise.toml": "[tools]\nnode = '20.1.0'\n", "home/me/work/.tool-versions": "node 22"}, file: installs + "node/20.1.0/bin/node"},
-		{name: "file above", argv: []string{"node"}, dir: "home/me/work/a/b", files: project("[tools]\nnode = '22'\n"), file: installs + "node/22.3.0/bin/node"},
+		{name: "other name of the tool", argv: []string{"node"}, files: map[string]string{"home/me/code/.tool-versions": "nodejs 20.1.0\n"}, file: installs + "node/20.1.0/bin/node"},
+		{name: "hidden file", argv: []string{"node"}, files: map[string]string{"home/me/code/.mise.toml": "[tools]\nnode = '22'\n"}, file: installs + "node/22.3.0/bin/node"},
+		{name: "local beats shared", argv: []string{"node"}, files: map[string]string{"home/me/code/mise.toml": "[tools]\nnode = '20'\n", "home/me/code/mise.local.toml": "[tools]\nnode = '22'\n"}, file: installs + "node/22.3.0/bin/node"},
+		{name: "toml beats tool-versions", argv: []string{"node"}, files: map[string]string{"home/me/code/mise.toml": "[tools]\nnode = '20.1.0'\n", "home/me/code/.tool-versions": "node 22"}, file: installs + "node/20.1.0/bin/node"},
+		{name: "file above", argv: []string{"node"}, dir: "home/me/code/a/b", files: project("[tools]\nnode = '22'\n"), file: installs + "node/22.3.0/bin/node"},
 		{name: "global file", argv: []string{"node"}, files: map[string]string{"home/me/.config/mise/config.toml": "[settings]\nx = 1\n[tools]\nnode = '20.1.0'\n"}, file: installs + "node/20.1.0/bin/node"},
 		{name: "global drop-in", argv: []string{"node"}, files: map[string]string{"home/me/.config/mise/conf.d/a.toml": "[tools]\nnode = '20.1.0'\n"}, file: installs + "node/20.1.0/bin/node"},
-		{name: "environment", argv: []string{"node"}, env: map[string]string{"MISE_ENV": "ci"}, files: map[string]string{"home/me/work/mise.toml": "[tools]\nnode = '20'\n", "home/me/work/mise.ci.toml": "[tools]\nnode = '22'\n"}, file: installs + "node/22.3.0/bin/node"},
+		{name: "environment", argv: []string{"node"}, env: map[string]string{"MISE_ENV": "ci"}, files: map[string]string{"home/me/code/mise.toml": "[tools]\nnode = '20'\n", "home/me/code/mise.ci.toml": "[tools]\nnode = '22'\n"}, file: installs + "node/22.3.0/bin/node"},
 		{name: "variable", argv: []string{"node"}, env: map[string]string{"MISE_NODE_VERSION": "22"}, files: project("[tools]\nnode = '20'\n"), file: installs + "node/22.3.0/bin/node"},
 		{name: "installs elsewhere", argv: []string{"node"}, env: map[string]string{"MISE_INSTALLS_DIR": "ROOT/home/me/.local/share/mise/installs"}, files: project("[tools]\nnode = '22'\n"), file: installs + "node/22.3.0/bin/node"},
 		{name: "data elsewhere", argv: []string{"node"}, env: map[string]string{"MISE_DATA_DIR": "ROOT/elsewhere"}, files: project("[tools]\nnode = '22'\n"), reason: refused + `version "22" of node is not found among the installed ones`},
@@ -273,9 +273,9 @@ func TestMiseShims(t *testing.T) {
 		{name: "not installed", argv: []string{"node"}, files: project("[tools]\nnode = '19'\n"), reason: refused + `version "19" of node is not found among the installed ones`},
 		{name: "own path", argv: []string{"node"}, files: project("[tools]\nnode = 'path:/opt/x'\n"), reason: refused + `version "path:/opt/x" of node is not found among the installed ones`},
 		{name: "leading outside", argv: []string{"node"}, files: project("[tools]\nnode = '../../..'\n"), reason: refused + `version "../../.." of node is not found among the installed ones`},
-		{name: "not understood", argv: []string{"node"}, files: project("[tools]\nnode = [\n"), reason: refused + `reading "ROOT/home/me/work/mise.toml": line 2: the version of "node" is not understood`},
+		{name: "not understood", argv: []string{"node"}, files: project("[tools]\nnode = [\n"), reason: refused + `reading "ROOT/home/me/code/mise.toml": line 2: the version of "node" is not understood`},
 		{name: "other tools set", argv: []string{"gone"}, files: project("[tools]\nnode = '20'\n"), reason: refused + "none of the tools that are set has it where most keep programs"},
-		{name: "other manager's file", argv: []string{"node"}, files: map[string]string{"home/me/work/.nvmrc": "20"}, reason: refused + `the version may come from "ROOT/home/me/work/.nvmrc"`},
+		{name: "other manager's file", argv: []string{"node"}, files: map[string]string{"home/me/code/.nvmrc": "20"}, reason: refused + `the version may come from "ROOT/home/me/code/.nvmrc"`},
 		{name: "files changed by a variable", argv: []string{"node"}, env: map[string]string{"MISE_NO_CONFIG": "1"}, reason: refused + "MISE_NO_CONFIG changes which files it reads"},
 	}
 	for _, tt := range tests {
@@ -286,7 +286,7 @@ func TestMiseShims(t *testing.T) {
 		w := build(t)
 		w.program("home/me/.local/share/mise/shims/copied")
 		w.program(installs + "tool/1.0.0/bin/copied")
-		w.file("home/me/work/mise.toml", "[tools]\ntool = '1.0.0'\n")
+		w.file("home/me/code/mise.toml", "[tools]\ntool = '1.0.0'\n")
 		if p := w.mustResolve("copied"); p.File != w.at(installs+"tool/1.0.0/bin/copied") {
 			t.Errorf("file %q", w.rel(p.File))
 		}
@@ -321,14 +321,14 @@ func TestVoltaShims(t *testing.T) {
 	}
 	const image = "home/me/.volta/tools/image/"
 	refused := "this volta shim cannot be followed: "
-	project := func(text string) map[string]string { return map[string]string{"home/me/work/package.json": text} }
+	project := func(text string) map[string]string { return map[string]string{"home/me/code/package.json": text} }
 	tests := []shimCase{
 		{name: "default", argv: []string{"node"}, file: image + "node/20.1.0/bin/node"},
 		{name: "pin", argv: []string{"node"}, files: project(`{"volta":{"node":"18.0.0"}}`), file: image + "node/18.0.0/bin/node"},
-		{name: "pin above", argv: []string{"node"}, dir: "home/me/work/a/b", files: project(`{"volta":{"node":"18.0.0"}}`), file: image + "node/18.0.0/bin/node"},
-		{name: "nearest project without a pin", argv: []string{"node"}, dir: "home/me/work/a", files: map[string]string{"home/me/work/package.json": `{"volta":{"node":"18.0.0"}}`, "home/me/work/a/package.json": "{}"}, file: image + "node/20.1.0/bin/node"},
-		{name: "a dependency's folder is no project", argv: []string{"node"}, dir: "home/me/work/node_modules/a", files: map[string]string{"home/me/work/package.json": `{"volta":{"node":"18.0.0"}}`, "home/me/work/node_modules/a/package.json": "{}"}, file: image + "node/18.0.0/bin/node"},
-		{name: "extended pin", argv: []string{"node"}, dir: "home/me/work/a", files: map[string]string{"home/me/work/package.json": `{"volta":{"node":"18.0.0"}}`, "home/me/work/a/package.json": `{"volta":{"extends":"../package.json"}}`}, file: image + "node/18.0.0/bin/node"},
+		{name: "pin above", argv: []string{"node"}, dir: "home/me/code/a/b", files: project(`{"volta":{"node":"18.0.0"}}`), file: image + "node/18.0.0/bin/node"},
+		{name: "nearest project without a pin", argv: []string{"node"}, dir: "home/me/code/a", files: map[string]string{"home/me/code/package.json": `{"volta":{"node":"18.0.0"}}`, "home/me/code/a/package.json": "{}"}, file: image + "node/20.1.0/bin/node"},
+		{name: "a dependency's folder is no project", argv: []string{"node"}, dir: "home/me/code/node_modules/a", files: map[string]string{"home/me/code/package.json": `{"volta":{"node":"18.0.0"}}`, "home/me/code/node_modules/a/package.json": "{}"}, file: image + "node/18.0.0/bin/node"},
+		{name: "extended pin", argv: []string{"node"}, dir: "home/me/code/a", files: map[string]string{"home/me/code/package.json": `{"volta":{"node":"18.0.0"}}`, "home/me/code/a/package.json": `{"volta":{"extends":"../package.json"}}`}, file: image + "node/18.0.0/bin/node"},
 		{name: "npm of node", argv: []string{"npm"}, file: image + "node/20.1.0/bin/npm"},
 		{name: "npm of its own", argv: []string{"npm"}, files: project(`{"volta":{"node":"20.1.0","npm":"10.2.0"}}`), file: image + "npm/10.2.0/bin/npm"},
 		{name: "script of the default's node", argv: []string{"yarn"}, file: image + "node/20.1.0/bin/node"},
@@ -338,7 +338,7 @@ func TestVoltaShims(t *testing.T) {
 		{name: "not installed", argv: []string{"node"}, files: project(`{"volta":{"node":"16.0.0"}}`), reason: refused + `"ROOT/` + image + `node/16.0.0/bin/node" is not installed`},
 		{name: "leading outside", argv: []string{"node"}, files: project(`{"volta":{"node":"../../x"}}`), reason: refused + `the version "../../x" is not a plain name`},
 		{name: "extends itself", argv: []string{"node"}, files: project(`{"volta":{"extends":"package.json"}}`), reason: refused + "its package.json extends too many others"},
-		{name: "no JSON", argv: []string{"node"}, files: project(`{`), reason: refused + `the package.json in "ROOT/home/me/work" cannot be used`},
+		{name: "no JSON", argv: []string{"node"}, files: project(`{`), reason: refused + `the package.json in "ROOT/home/me/code" cannot be used`},
 	}
 	for _, tt := range tests {
 		tt.run(t, "volta", build)

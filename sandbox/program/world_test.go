@@ -34,9 +34,9 @@ func newWorld(tb testing.TB) *world {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w := &world{TB: tb, root: root, home: root + "/home/me", dir: root + "/home/me/work"}
+	w := &world{TB: tb, root: root, home: root + "/home/me", dir: root + "/home/me/code"}
 	w.env = map[string]string{"PATH": root + "/usr/bin", "HOME": w.home}
-	w.folder("home/me/work")
+	w.folder("home/me/code")
 	w.elf("lib/ld.so", elfFile{soName: "ld.so", tail: "\x00" + root + "/etc/ld.so.cache\x00" + root + "/lib/\x00"})
 	w.elf("lib/libc.so.6", elfFile{soName: "libc.so.6"})
 	return w

@@ -13,31 +13,35 @@ import (
 
 // run tries the operation and returns the kernel's error, unwrapped enough for its errno.
 func (op Op) run(c Check) error {
-	if f, ok := operations[op]; ok {
+	if f, ok := operations()[op]; ok {
 		return f(c)
 	}
 	return fmt.Errorf("unknown operation %q", op)
 }
 
-var operations = map[Op]func(Check) error{
-	OpList: list, OpRead: read, OpWrite: write, OpMoveBetween: moveBetween,
-	OpTruncate: func(c Check) error { return unix.Truncate(c.Path, 1<<20) },
-	OpExec:     func(c Check) error { return execute(c.Path) }, OpExecCopy: executeCopy,
-	OpMemfd: memfd, OpNoCapabilities: noCapabilities, OpNoNewPrivs: noNewPrivs,
-	OpDescriptor: descriptor, OpEnvironment: environment, OpCoreLimit: coreLimit,
-	OpUmask: umask, OpTerminal: terminal,
-	OpPrlimit: prlimit, OpSetpriority: setpriority, OpPtrace: ptrace,
-	OpSignal:     func(c Check) error { return unix.Kill(c.Num, 0) },
-	OpSignalSelf: func(Check) error { return unix.Kill(os.Getpid(), 0) },
-	OpUnshare:    func(Check) error { return unix.Unshare(unix.CLONE_NEWUTS | unix.CLONE_NEWUSER) },
-	OpClone3:     func(Check) error { return raw(unix.SYS_CLONE3, 0, 0) },
-	OpKeyring:    keyring, OpBPF: func(Check) error { return raw(unix.SYS_BPF, 0, 0) },
-	OpTiocsti: tiocsti, OpDatagramPair: func(Check) error { return pair(unix.SOCK_DGRAM) },
-	OpStreamPair: func(Check) error { return pair(unix.SOCK_STREAM) },
-	OpIoUring:    func(Check) error { return raw(unix.SYS_IO_URING_SETUP, 1, 0) },
-	OpChmod:      chmod, OpChmodIgnored: chmodIgnored, OpFchmod: fchmod,
-	OpSocket: socket, OpConnect: connect, OpListen: listen,
-	OpListenAnywhere: listenAnywhere, OpBind: bind,
+// operations is made when it is asked for: a table at package level would be filled at the
+// start of every server.
+func operations() map[Op]func(Check) error {
+	return map[Op]func(Check) error{
+		OpList: list, OpRead: read, OpWrite: write, OpMoveBetween: moveBetween,
+		OpTruncate: func(c Check) error { return unix.Truncate(c.Path, 1<<20) },
+		OpExec:     func(c Check) error { return execute(c.Path) }, OpExecCopy: executeCopy,
+		OpMemfd: memfd, OpNoCapabilities: noCapabilities, OpNoNewPrivs: noNewPrivs,
+		OpDescriptor: descriptor, OpEnvironment: environment, OpCoreLimit: coreLimit,
+		OpUmask: umask, OpTerminal: terminal,
+		OpPrlimit: prlimit, OpSetpriority: setpriority, OpPtrace: ptrace,
+		OpSignal:     func(c Check) error { return unix.Kill(c.Num, 0) },
+		OpSignalSelf: func(Check) error { return unix.Kill(os.Getpid(), 0) },
+		OpUnshare:    func(Check) error { return unix.Unshare(unix.CLONE_NEWUTS | unix.CLONE_NEWUSER) },
+		OpClone3:     func(Check) error { return raw(unix.SYS_CLONE3, 0, 0) },
+		OpKeyring:    keyring, OpBPF: func(Check) error { return raw(unix.SYS_BPF, 0, 0) },
+		OpTiocsti: tiocsti, OpDatagramPair: func(Check) error { return pair(unix.SOCK_DGRAM) },
+		OpStreamPair: func(Check) error { return pair(unix.SOCK_STREAM) },
+		OpIoUring:    func(Check) error { return raw(unix.SYS_IO_URING_SETUP, 1, 0) },
+		OpChmod:      chmod, OpChmodIgnored: chmodIgnored, OpFchmod: fchmod,
+		OpSocket: socket, OpConnect: connect, OpListen: listen,
+		OpListenAnywhere: listenAnywhere, OpBind: bind,
+	}
 }
 
 func raw(nr, a, b uintptr) error {
