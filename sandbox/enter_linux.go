@@ -151,6 +151,9 @@ func readBack(o *Opened, bounding boundingState, outside string) error {
 	if mode != 2 {
 		return &WeakerError{LayerSeccomp, "mode 2", fmt.Sprintf("mode %d", mode)}
 	}
+	if err := checkFilter(o.Plan.Filter); err != nil {
+		return err
+	}
 	if err := checkCapabilities(bounding); err != nil {
 		return err
 	}
@@ -161,6 +164,26 @@ func readBack(o *Opened, bounding boundingState, outside string) error {
 		return err
 	}
 	return checkLandlock(outside)
+}
+
+// checkFilter makes a call that the kernel grants everybody and the filter refuses: the
+// mode alone would also be 2 under a filter of somebody else's. unshare(2) with no flags
+// does nothing and succeeds; memfd_create(2) without a name is EFAULT in the kernel and
+// ENOSYS in the filter. A profile that opens both calls has the mode as its only proof.
+func checkFilter(p seccomp.Policy) error {
+	if !slices.Contains(p.Allow, "unshare") {
+		if err := unix.Unshare(0); !errors.Is(err, unix.EPERM) {
+			return &WeakerError{LayerSeccomp, "EPERM for unshare", fmt.Sprint(err)}
+		}
+		return nil
+	}
+	if !slices.Contains(p.Allow, "memfd_create") {
+		_, _, errno := unix.RawSyscall(unix.SYS_MEMFD_CREATE, 0, 0, 0)
+		if errno != unix.ENOSYS {
+			return &WeakerError{LayerSeccomp, "ENOSYS for memfd_create", errno.Error()}
+		}
+	}
+	return nil
 }
 
 // canary finds a folder that this user can list and no grant of the plan holds. The kernel

@@ -63,5 +63,9 @@ func checkLimits(l Limits) error {
 			return &WeakerError{LayerLimits, fmt.Sprintf("%s %d", w.name, w.value), fmt.Sprintf("%d to %d", got.Cur, got.Max)}
 		}
 	}
+	// umask(2) answers the mask that was in force, and cannot fail.
+	if mask := unix.Umask(jailUmask); mask != jailUmask {
+		return &WeakerError{LayerLimits, fmt.Sprintf("umask %#o", jailUmask), fmt.Sprintf("%#o", mask)}
+	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	jailtest.Main(m, jailtest.Victims{"jail": enterAndExec, "op": operate})
+	jailtest.Main(m, jailtest.Victims{"jail": enterAndExec, "op": operate, "lying": lying})
 }
 
 // enterAndExec is the launcher's part: it enters the plan in args[0] and executes this

@@ -179,6 +179,21 @@ func TestVirtualEnvironments(t *testing.T) {
 			t.Errorf("argv (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("packages of the base", func(t *testing.T) {
+		w := build(t, "include-system-site-packages = true\n")
+		w.file("home/me/proj/pyproject.toml", "")
+		w.file("opt/py/lib/python3.12/site-packages/base.pth", "ROOT/home/me/proj\n")
+		p := w.mustResolve("ROOT/venv/bin/python")
+		want := []string{"home/me/proj", "opt/py/lib/python3.12", "venv/lib/python3.12/site-packages", "venv/pyvenv.cfg"}
+		if diff := cmp.Diff(want, beyond(w.reads(p.Read))); diff != "" {
+			t.Errorf("with them: read (-want +got):\n%s", diff)
+		}
+		w.file("venv/pyvenv.cfg", "home = ROOT/opt/py/bin\ninclude-system-site-packages = false\n")
+		p = w.mustResolve("ROOT/venv/bin/python")
+		if diff := cmp.Diff(want[1:], beyond(w.reads(p.Read))); diff != "" {
+			t.Errorf("without them: read (-want +got):\n%s", diff)
+		}
+	})
 	t.Run("moved base", func(t *testing.T) {
 		// The home key is stale; the interpreter itself shows the way.
 		w := build(t, "home = ROOT/gone/bin\n")

@@ -343,6 +343,16 @@ func TestVoltaShims(t *testing.T) {
 	for _, tt := range tests {
 		tt.run(t, "volta", build)
 	}
+
+	p := build(t).mustResolve("tsc")
+	var short []string
+	for _, folder := range p.Path {
+		_, path, _ := strings.Cut(folder, "/.volta/tools/image/")
+		short = append(short, path)
+	}
+	if diff := cmp.Diff([]string{"node/18.0.0/bin", "packages/typescript/bin"}, short); diff != "" {
+		t.Errorf("path of a package's script (-want +got):\n%s", diff)
+	}
 }
 
 func TestWrappersOfPackageManagers(t *testing.T) {
