@@ -94,7 +94,7 @@ func missingControllers(parent string, l Limits) string {
 func makeCgroup(parent string, files [][2]string) (string, error) {
 	sweepCgroups(parent)
 	group := filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(group, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(group, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
 	for _, f := range files {
@@ -116,11 +116,14 @@ func makeCgroup(parent string, files [][2]string) (string, error) {
 	return group, nil
 }
 
+// pageSize is the largest page of the supported machines, in bytes (arm64 with 64 KiB pages).
+const pageSize = 64 << 10
+
 // sameLimit allows the kernel to round memory down to whole pages.
 func sameLimit(got, want string) bool {
 	g, err1 := strconv.ParseUint(got, 10, 64)
 	w, err2 := strconv.ParseUint(want, 10, 64)
-	return err1 == nil && err2 == nil && g <= w && w-g < uint64(os.Getpagesize())
+	return err1 == nil && err2 == nil && g <= w && w-g < pageSize
 }
 
 // sweepCgroups removes groups of runs that ended. rmdir of a populated group is EBUSY, so

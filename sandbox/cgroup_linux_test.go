@@ -82,10 +82,11 @@ func TestSameLimit(t *testing.T) {
 		same      bool
 	}{
 		{"4096", "4096", true},
-		{"4096", "5000", true},
+		{"65536", "70000", true},
 		{"max", "4096", false},
 		{"8192", "4096", false},
 		{"0", "1048576", false},
+		{"65536", "140000", false},
 	}
 	for _, tt := range tests {
 		if got := sameLimit(tt.got, tt.want); got != tt.same {

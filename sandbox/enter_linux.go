@@ -57,7 +57,7 @@ func enter(o *Opened) (Report, error) {
 		return r, err
 	}
 	removeStale(o.Plan.Runs, filepath.Base(o.Plan.Tmp.Path))
-	r.add(LayerEnvironment, Enforced, fmt.Sprintf("%d variables, built from nothing", len(o.Plan.Env)))
+	r.enforced(LayerEnvironment, fmt.Sprintf("%d variables, built from nothing", len(o.Plan.Env)))
 	if err := applyProcess(o.Plan, &r); err != nil {
 		return r, err
 	}
@@ -67,7 +67,7 @@ func enter(o *Opened) (Report, error) {
 	if err := closeInherited(); err != nil {
 		return r, err
 	}
-	r.add(LayerDescriptors, Enforced, "0 to 2 only")
+	r.enforced(LayerDescriptors, "0 to 2 only")
 
 	// The ruleset is made while the grants' descriptors can still be used and before
 	// privileges go; making it restricts nothing.
@@ -90,7 +90,7 @@ func enter(o *Opened) (Report, error) {
 	if err := seccomp.Install(filter); err != nil {
 		return r, err
 	}
-	r.add(LayerSeccomp, Enforced, "")
+	r.enforced(LayerSeccomp, "")
 	return r, readBack(o, bounding, outside)
 }
 
@@ -101,7 +101,7 @@ func applyProcess(p Plan, r *Report) error {
 		return err
 	}
 	if group != "" {
-		r.add(LayerCgroup, Enforced, group)
+		r.enforced(LayerCgroup, group)
 	}
 	terminal, err := leaveTerminal()
 	if err != nil {
@@ -110,7 +110,7 @@ func applyProcess(p Plan, r *Report) error {
 	if err := applyLimits(p.Limits); err != nil {
 		return err
 	}
-	r.add(LayerLimits, Enforced, "core dumps off, umask 077")
+	r.enforced(LayerLimits, "core dumps off, umask 077")
 	r.Layers = append(r.Layers, terminal)
 	return nil
 }
@@ -125,11 +125,11 @@ func dropPrivileges(r *Report) (boundingState, error) {
 	if bounding == boundingKept {
 		detail = "all sets empty but the bounding one, which no_new_privs keeps out of reach"
 	}
-	r.add(LayerCapabilities, Enforced, detail)
+	r.enforced(LayerCapabilities, detail)
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return bounding, fmt.Errorf("setting no_new_privs: %w", err)
 	}
-	r.add(LayerNoNewPrivs, Enforced, "")
+	r.enforced(LayerNoNewPrivs, "")
 	return bounding, nil
 }
 

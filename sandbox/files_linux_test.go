@@ -55,6 +55,7 @@ func TestFiles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+				t.Helper()
 				g := newGround(t, user)
 				for _, d := range []string{"outside/empty", "write/empty"} {
 					g.must(t, os.Mkdir(g.at(d), 0o755), d)
@@ -90,6 +91,7 @@ func (g *ground) words(line string) []string {
 // before they were refused.
 func TestNothingOutsideChanged(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		before := readFile(t, g.at("outside/secret.txt"))
 		for _, line := range []string{"truncate @outside/secret.txt", "cut @outside/secret.txt", "write @outside/secret.txt", "unlink @outside/secret.txt"} {
@@ -105,6 +107,7 @@ func TestNothingOutsideChanged(t *testing.T) {
 // children of the server.
 func TestThreadsAndDescendants(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		denied := g.jailed(t, "threads", g.at("outside/secret.txt"))
 		jailtest.WantErrno(t, denied, unix.EACCES)
@@ -124,6 +127,7 @@ func TestThreadsAndDescendants(t *testing.T) {
 // name, through the loader, by a script's interpreter line, or as a copy.
 func TestPrograms(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		shell := realPath(t, "/bin/sh")
 		jailtest.WantErrno(t, g.jailed(t, "exec", shell, "-c", "exit 0"), unix.EACCES)
@@ -158,6 +162,7 @@ func TestPrograms(t *testing.T) {
 // TestProc: the processes outside are out of reach, for the server and its descendants.
 func TestProc(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		other := startSleeper(t, user)
 		for _, file := range []string{"cmdline", "environ", "maps", "status"} {

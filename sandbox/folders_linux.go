@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,8 +62,8 @@ func (o *Opened) makePrivate(path string) (int, error) {
 		return -1, fmt.Errorf("opening %q: %w", base, err)
 	}
 	at := base
-	for _, name := range strings.Split(path[cut+1:], "/") {
-		at += "/" + name
+	for name := range strings.SplitSeq(path[cut+1:], "/") {
+		at = filepath.Join(at, name)
 		next, err := o.enterOwn(fd, name, at)
 		unix.Close(fd)
 		if err != nil {
@@ -86,12 +87,12 @@ func (o *Opened) makeBase(base string) error {
 		}
 		missing = append(missing, at)
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		err := unix.Mkdir(missing[i], 0o700)
+	for _, dir := range slices.Backward(missing) {
+		err := unix.Mkdir(dir, 0o700)
 		if err == nil {
-			o.made = append(o.made, missing[i])
+			o.made = append(o.made, dir)
 		} else if !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("making %q: %w", missing[i], err)
+			return fmt.Errorf("making %q: %w", dir, err)
 		}
 	}
 	return nil
@@ -136,9 +137,9 @@ func (o *Opened) discard() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for i := len(o.made) - 1; i >= 0; i-- {
+		for _, dir := range slices.Backward(o.made) {
 			// A folder that is not empty is somebody's: the error is the answer.
-			_ = unix.Rmdir(o.made[i])
+			_ = unix.Rmdir(dir)
 		}
 	}()
 	<-done

@@ -27,8 +27,9 @@ func (v Verdict) String() string {
 		return "absent"
 	case Present:
 		return "present"
+	default:
+		return "unknown"
 	}
-	return "unknown"
 }
 
 // ProbeResult is what this kernel can do for one layer.

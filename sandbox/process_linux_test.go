@@ -31,6 +31,7 @@ func grantProgram(p sandbox.Plan, path string) sandbox.Plan {
 // TestProcessState: what the server finds itself with, against what it would have had.
 func TestProcessState(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 
 		leaked := g.jailed(t, "fds")
@@ -60,6 +61,7 @@ func TestProcessState(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		g.plan.Limits = sandbox.Limits{OpenFiles: 77, FileSize: 1 << 20}
 		files := g.jailed(t, "limit", decimal(unix.RLIMIT_NOFILE))
@@ -78,6 +80,7 @@ func TestLimits(t *testing.T) {
 
 func TestEnvironmentFromNothing(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		got := g.jailed(t, "env")
 		jailtest.WantOK(t, got)
@@ -95,6 +98,7 @@ func TestEnvironmentFromNothing(t *testing.T) {
 // TestSignals: processes outside cannot be signalled, the server's own can.
 func TestSignals(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		other := startSleeper(t, user)
 		jailtest.WantErrno(t, g.jailed(t, "kill", other), unix.EPERM)
@@ -105,6 +109,7 @@ func TestSignals(t *testing.T) {
 
 func TestListenPorts(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		jailtest.WantErrno(t, g.jailed(t, "bind", "45671"), unix.EAFNOSUPPORT)
 		g.plan.Network.Listen = []uint16{45671}

@@ -56,6 +56,7 @@ func TestFalseSuccessIsNoticed(t *testing.T) {
 		"landlock_add_rule":      unix.SYS_LANDLOCK_ADD_RULE,
 	}
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		for name, nr := range calls {
 			t.Run(name, func(t *testing.T) {
 				g := newGround(t, user)

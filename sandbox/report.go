@@ -37,6 +37,6 @@ type Report struct {
 	Layers []LayerReport
 }
 
-func (r *Report) add(l Layer, s State, detail string) {
-	r.Layers = append(r.Layers, LayerReport{Layer: l, State: s, Detail: detail})
+func (r *Report) enforced(l Layer, detail string) {
+	r.Layers = append(r.Layers, LayerReport{Layer: l, State: Enforced, Detail: detail})
 }

@@ -96,6 +96,7 @@ func (g *ground) serve(t *testing.T) (stream, datagram string) {
 // TestSocketFilesInGrants: a socket file is not reached because its folder is granted.
 func TestSocketFilesInGrants(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		stream, datagram := g.serve(t)
 		jailtest.WantErrno(t, g.jailed(t, "connect-unix", stream), unix.EACCES)
@@ -130,6 +131,7 @@ func (g *ground) stdinPair(t *testing.T, kind int, op ...string) (jailtest.Resul
 // more than a stream is refused before the server starts.
 func TestStandardStreams(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		stream, datagram := g.serve(t)
 		got, ours := g.stdinPair(t, unix.SOCK_STREAM, "echo")

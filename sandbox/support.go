@@ -79,13 +79,10 @@ func supportOf(p Plan, abi int) ([]LayerReport, error) {
 
 // offByPlan reports network layers that the plan itself leaves open.
 func offByPlan(p Plan, l Layer) bool {
-	switch l {
-	case LayerTCP:
-		return p.Network.Egress == EgressAll && !listens(p)
-	case LayerUDP:
-		return p.Network.Egress == EgressAll
+	if p.Network.Egress != EgressAll {
+		return false
 	}
-	return false
+	return l == LayerUDP || l == LayerTCP && !listens(p)
 }
 
 func abiName(abi int) string {

@@ -101,6 +101,7 @@ func underTerminal(t *testing.T, user jailtest.User, victim string, args ...stri
 // survives losing it.
 func TestTerminal(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		g := newGround(t, user)
 		plan, err := json.Marshal(g.plan)
 		if err != nil {

@@ -95,8 +95,7 @@ func describe(err error) string {
 	if err == nil {
 		return ""
 	}
-	var errno unix.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		if name := unix.ErrnoName(errno); name != "" {
 			return name
 		}

@@ -161,6 +161,7 @@ func (w *world) encoded(t *testing.T) string {
 
 func TestAllHoldInTheJail(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		w := newWorld(t, user)
 		got := w.inside(t, w.plan)
 		for _, r := range got {
@@ -181,6 +182,7 @@ func TestAllHoldInTheJail(t *testing.T) {
 // wants a refusal has to come out weaker there.
 func TestNothingHoldsOutside(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
 		w := newWorld(t, user)
 		// Without privilege or a device these are refused everywhere, with the same errno.
 		always := []verify.Op{verify.OpSocket, verify.OpBPF}
@@ -235,6 +237,7 @@ func TestWeakerJails(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+				t.Helper()
 				w := newWorld(t, user)
 				got := w.inside(t, tt.relax(w, w.plan))
 				if verify.Strong(w.checks, got) {
