@@ -24,19 +24,16 @@ func parsedBuiltin(name string) (*Profile, bool) {
 	return &p, true
 }
 
-var builtinBase = Profile{File: "built-in base", Version: 1, Name: Sourced[string]{Value: "base", Position: Position{File: "built-in base", Line: 4, Column: 7}}, Description: "Language, time zone and terminal; to be extended", Filesystem: Filesystem{Optional: []PathEntry{
-	PathEntry{Path: "/etc/passwd", Position: Position{File: "built-in base", Line: 9, Column: 7}},
-	PathEntry{Path: "/etc/nsswitch.conf", Position: Position{File: "built-in base", Line: 10, Column: 7}},
-}}, Environment: Environment{Pass: []Sourced[string]{
-	Sourced[string]{Value: "LANG", Position: Position{File: "built-in base", Line: 13, Column: 10}},
-	Sourced[string]{Value: "LANGUAGE", Position: Position{File: "built-in base", Line: 13, Column: 16}},
-	Sourced[string]{Value: "LC_*", Position: Position{File: "built-in base", Line: 13, Column: 26}},
-	Sourced[string]{Value: "TZ", Position: Position{File: "built-in base", Line: 13, Column: 34}},
-	Sourced[string]{Value: "TERM", Position: Position{File: "built-in base", Line: 13, Column: 38}},
-	Sourced[string]{Value: "COLORTERM", Position: Position{File: "built-in base", Line: 13, Column: 44}},
-	Sourced[string]{Value: "NO_COLOR", Position: Position{File: "built-in base", Line: 13, Column: 55}},
-	Sourced[string]{Value: "USER", Position: Position{File: "built-in base", Line: 13, Column: 65}},
-	Sourced[string]{Value: "LOGNAME", Position: Position{File: "built-in base", Line: 13, Column: 71}},
+var builtinBase = Profile{File: "built-in base", Version: 1, Name: Sourced[string]{Value: "base", Position: Position{File: "built-in base", Line: 5, Column: 7}}, Description: "Language, time zone and terminal; to be extended", Environment: Environment{Pass: []Sourced[string]{
+	Sourced[string]{Value: "LANG", Position: Position{File: "built-in base", Line: 9, Column: 10}},
+	Sourced[string]{Value: "LANGUAGE", Position: Position{File: "built-in base", Line: 9, Column: 16}},
+	Sourced[string]{Value: "LC_*", Position: Position{File: "built-in base", Line: 9, Column: 26}},
+	Sourced[string]{Value: "TZ", Position: Position{File: "built-in base", Line: 9, Column: 34}},
+	Sourced[string]{Value: "TERM", Position: Position{File: "built-in base", Line: 9, Column: 38}},
+	Sourced[string]{Value: "COLORTERM", Position: Position{File: "built-in base", Line: 9, Column: 44}},
+	Sourced[string]{Value: "NO_COLOR", Position: Position{File: "built-in base", Line: 9, Column: 55}},
+	Sourced[string]{Value: "USER", Position: Position{File: "built-in base", Line: 9, Column: 65}},
+	Sourced[string]{Value: "LOGNAME", Position: Position{File: "built-in base", Line: 9, Column: 71}},
 }}}
 
 var builtinFilesystem = Profile{File: "built-in filesystem", Version: 1, Name: Sourced[string]{Value: "filesystem", Position: Position{File: "built-in filesystem", Line: 4, Column: 7}}, Description: "The reference file server, for the folders on its command line", Match: Match{Packages: []Sourced[string]{

@@ -238,7 +238,9 @@ func TestResidual(t *testing.T) {
 		{"ports on a newer kernel", "network: {listen: [80]}", func(f *profiles.Facts) { f.LandlockABI = 4 }, "may listen on any port", false},
 		{"signals", "", func(f *profiles.Facts) { f.LandlockABI = 5 }, "can signal the person's other processes", true},
 		{"signals on a newer kernel", "", func(f *profiles.Facts) { f.LandlockABI = 6 }, "can signal the person's other processes", false},
-		{"root", "", func(f *profiles.Facts) { f.UID = 0 }, "runs as root", true},
+		{"root", "", func(f *profiles.Facts) { f.UID = 0 }, "runs as root, without capabilities: file modes hold", true},
+		{"listening on any port", "network: {listen: [80]}\n", nil, "takes one that the kernel picks", true},
+		{"not listening", "network: {egress: all}\n", nil, "takes one that the kernel picks", false},
 		{"not root", "", nil, "runs as root", false},
 		{"broad", "filesystem: {read: [{path: /, broad: true, reason: why not}]}", nil, "/ is granted whole: why not", true},
 		{"terminal", "", func(f *profiles.Facts) { f.StdioDevices = []string{"/dev/pts/1"} }, "terminal that it was started on", true},
@@ -261,5 +263,75 @@ func TestResidual(t *testing.T) {
 				t.Errorf("%q is said: %v, want %v, in:\n%s", tt.open, got, tt.want, strings.Join(all, "\n"))
 			}
 		})
+	}
+}
+
+// TestRootsAreFolders: however a root is given, the grant that comes from it is good for a
+// folder alone, and says where it was asked for; a path inside a root, or a root named as
+// an ordinary path, may be a file.
+func TestRootsAreFolders(t *testing.T) {
+	const uses = "filesystem: {write: [\"${roots}\"], read: [\"${roots}/in\", /plain]}\n"
+	at := func(line, column int) sandbox.Origin {
+		return sandbox.Origin{Source: "p.yaml", Line: line, Column: column}
+	}
+	tests := []struct {
+		name, src string
+		flags     profiles.Flags
+		path, why string
+	}{
+		{"argument", uses + "roots: args\n", profiles.Flags{}, "/data/a", "root from the server's argument"},
+		{"list", uses + "roots: [/r]\n", profiles.Flags{}, "/r", "root from p.yaml:4:9"},
+		{"flag", uses, profiles.Flags{Roots: []string{"/r/file.txt"}}, "/r/file.txt", "root from --root"},
+		{"flag beside arguments", uses + "roots: args\n", profiles.Flags{Roots: []string{"./r"}}, "/home/me/project/r", "root from --root"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := parse(t, tt.src).With(tt.flags)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := mustCompile(t, p, nil)
+			got := map[string]sandbox.Grant{}
+			for _, g := range r.Plan.Grants {
+				got[g.Access.String()+" "+g.Path] = g
+			}
+			want := map[string]sandbox.Grant{
+				"write " + tt.path:        {Path: tt.path, Access: sandbox.Write, Want: sandbox.KindFolder, Origin: at(3, 22), Why: tt.why},
+				"read " + tt.path + "/in": {Path: tt.path + "/in", Access: sandbox.Read, Origin: at(3, 42), Why: tt.why},
+				"read /plain":             {Path: "/plain", Access: sandbox.Read, Origin: at(3, 57), Why: "filesystem.read"},
+			}
+			for key, g := range want {
+				if diff := cmp.Diff(g, got[key]); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", key, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestUsersAreNotListed: no built-in profile grants the lists of users, also not one that
+// looks up names.
+func TestUsersAreNotListed(t *testing.T) {
+	for _, name := range profiles.BuiltinNames() {
+		for _, egress := range []string{"none", "all"} {
+			t.Run(name+" "+egress, func(t *testing.T) {
+				p, err := profiles.Search{}.Complete(parse(t, "extends: ["+name+"]\nnetwork: {egress: "+egress+"}\n"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resolver := false
+				for _, g := range mustCompile(t, p, nil).Plan.Grants {
+					switch g.Path {
+					case "/etc", "/etc/passwd", "/etc/group":
+						t.Errorf("%s is granted", g.Path)
+					case "/etc/resolv.conf":
+						resolver = true
+					}
+				}
+				if resolver != (egress == "all") {
+					t.Errorf("/etc/resolv.conf is granted: %v", resolver)
+				}
+			})
+		}
 	}
 }

@@ -20,6 +20,10 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(profiles.EveryKey))
 	f.Add([]byte("version: 1\nfilesystem: {read: [{path: /, broad: true, reason: x}], execute: [git]}\nroots: [\"~/x\"]\n"))
 	f.Add([]byte("version: 1\nnetwork: {egress: [\"*.a.example:1\", \"[::1]:2\", \"10.0.0.0/8:3\"]}\nlimits: {memory: 1GiB}\n"))
+	for _, src := range yamlSeeds {
+		f.Add([]byte("version: 1\n" + src))
+		f.Add([]byte(src))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := profiles.Parse("p.yaml", data)
 		if err != nil {
@@ -47,6 +51,17 @@ func FuzzParse(f *testing.F) {
 			placed(t, err)
 		}
 	})
+}
+
+// yamlSeeds show the signs of YAML in places where they mean something, and where not.
+var yamlSeeds = []string{
+	"---\n# c\na: [x, \"y\", 'it''s', ~, 0x10, yes] # c\nb:\n- 1\n- c: d\n  e: f\n-\n  - - g\n",
+	"a: |\n  x\n\n   y\nb: >-\n  x\n\n  z\n    more\nc: |+\n\n  k\n\n",
+	"a: {b: c, d: [e, {f: }], \"g\": 1,}\nh: [\n  i, # c\n  j,\n]\n",
+	"a:\r\n  - b\r\n  - \"c\\u00e9\\x41\\n\\t\\U0001f600\\/\\\\\\\"\"\r\n",
+	"ü: é # x\n\"üü\": {a: 1, é: 2}\n", "? a\n: b\n", "a: &x b\nc: *x\n", "a: !!str b\n", "<<: {a: b}\n",
+	"a: b\n---\nc: d\n", "a: b\n...\n", "%YAML 1.1\n---\na: b\n", "a: [b\n", "a: \"b\n", "a: b: c\n", "a: - b\n",
+	"plain\n", "\"quoted\"\n", "a:\n   b: c\n  d: e\n", "a: |2\n   x\n", "a: |#\n", "a: [,]\n", "a: [? b]\n", "{a}: b\n", "a: b\n c\n",
 }
 
 func placed(t *testing.T, err error) {

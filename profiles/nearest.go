@@ -2,6 +2,9 @@ package profiles
 
 import "strings"
 
+// maxWord bounds what is compared: comparing takes time by the product of two lengths.
+const maxWord = 128
+
 // nearest returns the word that a person most likely meant, or "" when none is close.
 // Case and the sign between words do not count.
 func nearest(word string, among []string) string {
@@ -17,8 +20,8 @@ func nearest(word string, among []string) string {
 }
 
 func foldWord(word string) string {
-	if len(word) > maxKey {
-		return word[:maxKey]
+	if len(word) > maxWord {
+		return word[:maxWord]
 	}
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -66,6 +66,7 @@ func (r *reader) add(n *node, p *problem) {
 // section reads a mapping. within is the path of its key, "" for the whole file.
 func (r *reader) section(keys []key, within string, n *node) {
 	if n.null() {
+		r.nothing(within, n)
 		return
 	}
 	if n.kind != mapNode {
@@ -87,6 +88,16 @@ func (r *reader) section(keys []key, within string, n *node) {
 		seen[k] = name.line
 		r.value(&keys[k], join(within, name.text), value)
 	}
+}
+
+// nothing takes a list or mapping without content: an empty one, that grants nothing. A
+// word for nothing is refused, because not every reader of YAML takes each of them for one.
+func (r *reader) nothing(path string, n *node) bool {
+	if n.text == "" {
+		return true
+	}
+	r.fail(n, "leave it out; nothing behind a key is an empty list or mapping", "%s: %s is not a value", path, n.text)
+	return false
 }
 
 func join(within, name string) string {
@@ -201,9 +212,9 @@ func (r *reader) value(k *key, path string, n *node) {
 func (r *reader) version(n *node) {
 	r.sawVersion = true
 	switch {
-	case n.kind == textNode && n.style == plainText && n.text == "1":
+	case n.kind == textNode && n.plain && n.text == "1":
 		r.profile.Version = 1
-	case n.kind == textNode && n.style == plainText && isDigits(n.text):
+	case n.kind == textNode && n.plain && isDigits(n.text):
 		r.fail(n, `write "version: 1"`, "version %s is not known", n.text)
 	default:
 		r.fail(n, `write "version: 1"`, "version: expected the number 1, found %s", n.what())
@@ -286,7 +297,7 @@ func (r *reader) word(k *key, path string, n *node) bool {
 func (r *reader) list(path, of string, n *node) ([]node, bool) {
 	switch {
 	case n.null():
-		return nil, true
+		return nil, r.nothing(path, n)
 	case n.kind != listNode:
 		r.fail(n, "write [...], also for one entry", "%s: expected a list of %s, found %s", path, of, n.what())
 		return nil, false
@@ -320,7 +331,7 @@ func (r *reader) ports(path string, items []node) []Sourced[uint16] {
 		if !ok {
 			continue
 		}
-		if items[i].style != plainText {
+		if !items[i].plain {
 			r.fail(&items[i], "write the port without quotes", "%s: expected a number, found quoted text", path)
 			continue
 		}
@@ -349,7 +360,7 @@ func (r *reader) number(k *key, path string, n *node) Sourced[uint64] {
 	case bad != nil:
 		r.add(n, &problem{message: path + ": " + bad.message, hint: bad.hint})
 		return Sourced[uint64]{}
-	case k.form == formCount && n.style != plainText:
+	case k.form == formCount && !n.plain:
 		r.fail(n, "write the number without quotes", "%s: expected a number, found quoted text", path)
 		return Sourced[uint64]{}
 	case value < k.least:

@@ -20,7 +20,7 @@ func (r *reader) paths(k *key, path string, items []node) []PathEntry {
 func (r *reader) entry(k *key, path string, n *node) (PathEntry, bool) {
 	e := PathEntry{Position: r.at(n)}
 	if n.kind == textNode {
-		if n.style == plainText && n.text == "~" {
+		if n.plain && n.text == "~" {
 			r.fail(n, `write "~" with quotes, or "${home}"`, "%s: a bare ~ means nothing to YAML", path)
 			return e, false
 		}
@@ -84,9 +84,9 @@ func (r *reader) entryKeys(k *key, path string, n *node, e *PathEntry) *node {
 		case "broad":
 			broad = value
 			switch {
-			case value.kind == textNode && value.style == plainText && value.text == "true":
+			case value.kind == textNode && value.plain && value.text == "true":
 				e.Broad = true
-			case value.kind == textNode && value.style == plainText && value.text == "false":
+			case value.kind == textNode && value.plain && value.text == "false":
 			default:
 				r.fail(value, "write true or false", "%s.broad: expected true or false", path)
 			}
@@ -112,6 +112,7 @@ func (r *reader) entryKeys(k *key, path string, n *node, e *PathEntry) *node {
 // and words such as yes keep their spelling.
 func (r *reader) variables(k *key, path string, n *node) []EnvSet {
 	if n.null() {
+		r.nothing(path, n)
 		return nil
 	}
 	if n.kind != mapNode {

@@ -51,7 +51,7 @@ func TestParseRefuses(t *testing.T) {
 		{"version as text", "version: \"1\"\n", []string{`1:10: version: expected the number 1, found text | write "version: 1"`}},
 		{"version without value", "version:\n", []string{`1:9: version: expected the number 1, found nothing | write "version: 1"`}},
 		{"two documents", "version: 1\n---\nversion: 1\n", []string{`2:1: more than one document | one file holds one profile`}},
-		{"document end", "version: 1\n...\n", []string{`2:1: more than one document | one file holds one profile`}},
+		{"document end", "version: 1\n...\nname: x\n", []string{`3:1: more than one document | one file holds one profile`}},
 		{"directive", "%YAML 1.2\n---\nversion: 1\n", []string{`1:1: YAML directives are not read | remove it`}},
 		{"tab", "version: 1\nlimits:\n\topen-files: 64\n", []string{`3:1: tab character | indent and align with spaces`}},
 		{"tabs in two lines", "version:\t1\t\nname:\tx\n", []string{"1:9: tab character | indent and align with spaces", "2:6: tab character | indent and align with spaces"}},
@@ -70,18 +70,33 @@ func TestParseRefuses(t *testing.T) {
 		{"alias bomb", "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\nversion: 1\n", []string{"1:4: YAML anchors are not read | write the value out where it is needed; if & is meant, put quotes around the text"}},
 		{"tag", "version: !!int 1\n", []string{"1:10: YAML tags are not read | if ! is meant, put quotes around the text"}},
 		{"merge key", "version: 1\n<<: {name: x}\n", []string{`2:1: YAML merge keys are not read | write the keys out, or use "extends"`}},
-		{"complex key", "? version\n: 1\n", []string{`1:1: "?" keys are not read | write "key: value"`}},
-		{"unquoted variable in brackets", "version: 1\nfilesystem: {read: [${home}/x]}\n", []string{`2:22: '{' inside text in a list | put quotes around the text`}},
-		{"colon in text", "version: 1\nname: a: b\n", []string{`2:8: ": " inside text | put quotes around the text, or begin the mapping on a line of its own`}},
-		{"open bracket", "version: 1\nextends: [base\nname: x\n", []string{`3:1: expected a comma or ']' | separate entries with commas; put quotes around text that holds brackets`}},
+		{"complex key", "? [version]\n: 1\n", []string{`1:3: a list or mapping cannot be a key | write "key: value"; put quotes around brackets that are meant as text`}},
+		{"mapping as a key", "version: 1\n{a: b}: 1\n", []string{`2:1: a list or mapping cannot be a key | write "key: value"; put quotes around brackets that are meant as text`}},
+		{"null as a key", "version: 1\n~: 1\n", []string{`2:1: a key has to be text | put quotes around it if it is meant as text`}},
+		{"number as a key", "version: 1\nlimits: {1: 1}\n", []string{`2:10: a key has to be text | put quotes around it if it is meant as text`}},
+		{"truth as a key", "version: 1\nenvironment: {set: {true: 1}}\n", []string{`2:21: a key has to be text | put quotes around it if it is meant as text`}},
+		{"date as a key", "version: 1\n2001-01-01: 1\n", []string{`2:1: a key has to be text | put quotes around it if it is meant as text`}},
+		{"anchor on a key", "version: 1\n&a name: x\n", []string{"2:1: YAML anchors are not read | write the value out where it is needed; if & is meant, put quotes around the text"}},
+		{"anchor on the profile", "--- &a\nversion: 1\n", []string{"1:5: YAML anchors are not read | write the value out where it is needed; if & is meant, put quotes around the text"}},
+		{"alias as a key", "version: &a 1\n*a : x\n", []string{"1:10: YAML anchors are not read | write the value out where it is needed; if & is meant, put quotes around the text"}},
+		{"tag without a name", "version: ! 1\n", []string{"1:10: YAML tags are not read | if ! is meant, put quotes around the text"}},
+		{"tag on nothing", "version: 1\nname: !!str\n", []string{"2:7: YAML tags are not read | if ! is meant, put quotes around the text"}},
+		{"directive that the library reads", "# x\n%YAML 1.1\n---\nversion: 1\n", []string{`2:1: YAML directives are not read | remove it`}},
+		{"tag directive", "%TAG ! tag:x,1:\n---\nversion: 1\n", []string{`1:1: YAML directives are not read | remove it`}},
+		{"null as a list", "version: 1\nextends: ~\n", []string{"2:10: extends: ~ is not a value | leave it out; nothing behind a key is an empty list or mapping"}},
+		{"null as a section", "version: 1\nlimits: null\n", []string{"2:9: limits: null is not a value | leave it out; nothing behind a key is an empty list or mapping"}},
+		{"null as variables", "version: 1\nenvironment: {set: Null}\n", []string{"2:20: environment.set: Null is not a value | leave it out; nothing behind a key is an empty list or mapping"}},
+		{"unquoted variable in brackets", "version: 1\nfilesystem: {read: [${home}/x]}\n", []string{`2:22: expected a comma or ']' | separate entries with commas; put quotes around text that holds brackets`}},
+		{"colon in text", "version: 1\nname: a: b\n", []string{`2:8: ":" where no key can be | put quotes around text that holds ": ", and align keys with their neighbours`}},
+		{"open bracket", "version: 1\nextends: [base\nname: x\n", []string{`3:5: expected a comma or ']' | separate entries with commas; put quotes around text that holds brackets`}},
 		{"never closed", "version: 1\nextends: [base\n", []string{`2:10: the bracket is never closed | close it with ] or }`}},
-		{"open quote", "version: 1\nname: \"x\n", []string{`2:7: the quote is never closed | close it on its own line`}},
-		{"unknown escape", "version: 1\nname: \"\\q\"\n", []string{`2:8: unknown escape | known are \" \\ \/ \n \t \xHH \uHHHH \UHHHHHHHH; single quotes take text as it is`}},
-		{"NUL escape", "version: 1\nfilesystem: {read: [\"/a\\x00b\"]}\n", []string{"2:24: text cannot hold a NUL byte | remove it"}},
-		{"bad indentation", "version: 1\nnetwork:\n    egress: none\n  listen: []\n", []string{"4:3: unexpected indentation | align it with its neighbours; text over several lines needs quotes on one line, or | after the key"}},
-		{"stray item", "version: 1\n- x\n", []string{"2:1: this list item belongs to nothing | put it under its key, with the indentation of the other items"}},
-		{"text behind a value", "version: 1\nname: \"x\" y\n", []string{"2:11: unexpected text after a value | put quotes around the whole text, or begin a comment with a space and #"}},
-		{"deep nesting", "version: 1\nname: " + strings.Repeat("[", 40) + "\n", []string{"2:38: nested too deep"}},
+		{"open quote", "version: 1\nname: \"x\n", []string{`2:7: the quote is never closed | close it; a quote inside is written twice, or after \ in double quotes`}},
+		{"unknown escape", "version: 1\nname: \"\\q\"\n", []string{`2:8: unknown escape | write \\ for a backslash; single quotes take text as it is`}},
+		{"NUL escape", "version: 1\nfilesystem: {read: [\"/a\\x00b\"]}\n", []string{"2:21: text cannot hold a NUL byte | remove it"}},
+		{"bad indentation", "version: 1\nnetwork:\n    egress: none\n  listen: []\n", []string{`4:3: expected a key | align it with its neighbours, and write "key: value"; put quotes around whole texts`}},
+		{"stray item", "version: 1\n- x\n", []string{`2:1: expected a key | align it with its neighbours, and write "key: value"; put quotes around whole texts`}},
+		{"text behind a value", "version: 1\nname: \"x\" y\n", []string{`2:11: expected a key | align it with its neighbours, and write "key: value"; put quotes around whole texts`}},
+		{"deep nesting", "version: 1\nname: " + strings.Repeat("[", 40) + "\n", []string{"2:39: nested too deep"}},
 
 		// Keys.
 		{"unknown key", "version: 1\nnetwork:\n  egres: none\n", []string{`3:3: unknown key "egres" in "network" | did you mean "egress"?`}},
@@ -287,6 +302,50 @@ func TestParseReads(t *testing.T) {
 	}
 	if _, err := profiles.Parse("p.yaml", []byte(src)); err == nil {
 		t.Error("a limit of 1000 bytes is accepted")
+	}
+}
+
+// TestParseKeepsText: where text is expected, a plain word is its letters, whatever a
+// version of YAML would make of it; where a number or true is expected, only one spelling is
+// one.
+func TestParseKeepsText(t *testing.T) {
+	words := []string{"yes", "No", "on", "y", "true", "False", "0x10", "0o17", "017", "1_000", "1e3", "1.50", ".inf", "-.Inf", ".NaN", "2001-01-01", "12:30:45", "+1", "="}
+	for _, word := range words {
+		t.Run(word, func(t *testing.T) {
+			p, err := profiles.Parse("p.yaml", []byte("version: 1\ndescription: "+word+"\nenvironment: {set: {A: "+word+"}}\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.Environment.Set[0].Value; got != word || p.Description != word {
+				t.Errorf("read as %q and %q", got, p.Description)
+			}
+			for _, text := range []string{
+				"limits: {open-files: WORD}", "limits: {file-size: WORD}", "network: {listen: [WORD]}", "guard: {calls-per-minute: WORD}",
+				"filesystem: {read: [{path: /a, broad: WORD, reason: x}]}",
+			} {
+				if word == "true" && strings.Contains(text, "broad") {
+					continue
+				}
+				_, err := profiles.Parse("p.yaml", []byte("version: 1\n"+strings.Replace(text, "WORD", word, 1)+"\n"))
+				if got := problems(t, err); len(got) != 1 || !strings.HasPrefix(got[0], "2:") || !strings.Contains(got[0], " | ") {
+					t.Errorf("%s: got %v, want one problem with a cure", text, got)
+				}
+			}
+			if _, err := profiles.Parse("p.yaml", []byte("version: "+word+"\n")); err == nil {
+				t.Error("read as the version")
+			}
+		})
+	}
+}
+
+func TestParseReadsTextOverLines(t *testing.T) {
+	p, err := profiles.Parse("p.yaml", []byte("version: 1\ndescription: one\n  two\n\n  three # not text\nenvironment:\n  set:\n    A: \"one\n      two\\\n      three\"\n    B: 'one\n\n      two'\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{p.Description, p.Environment.Set[0].Value, p.Environment.Set[1].Value}
+	if diff := cmp.Diff([]string{"one two\nthree", "one twothree", "one\ntwo"}, got); diff != "" {
+		t.Errorf("texts (-want +got):\n%s", diff)
 	}
 }
 

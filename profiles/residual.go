@@ -107,6 +107,7 @@ func (c *compiler) openNetwork() {
 	if len(plan.Network.Listen) == 0 {
 		return
 	}
+	c.stays(promiseNetwork, "listening on a socket that is bound to no port takes one that the kernel picks, whatever network.listen says: Landlock has no rule for it")
 	c.stays(promiseNetwork, "a port in network.listen is open on every address of this machine, not only on loopback")
 	if c.facts.LandlockABI < tcpABI {
 		c.stays(promiseNetwork, "this kernel cannot tell ports apart (Landlock ABI 4, Linux 6.7): the server may listen on any port")
@@ -118,7 +119,7 @@ func (c *compiler) openProcesses() {
 		c.stays(promiseProcesses, "this kernel cannot keep signals inside (Landlock ABI 6, Linux 6.12): the server can signal the person's other processes")
 	}
 	if c.facts.UID == 0 {
-		c.stays(promiseMachine, "it runs as root: inside the grants no file mode stops it")
+		c.stays(promiseMachine, "it runs as root, without capabilities: file modes hold for it, but root's files inside the grants are its own, and a set-user-ID program that it makes there is root's to everybody outside")
 	}
 }
 

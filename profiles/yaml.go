@@ -1,20 +1,24 @@
 package profiles
 
 import (
-	"fmt"
+	"errors"
+	"io"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 )
 
-// Profiles are written in a strict part of YAML: block and flow lists and mappings, plain,
-// quoted and block text, comments. Everything that this reader accepts means the same to a
-// full YAML parser (a fuzz test compares the two), and what a profile has no use for is an
-// error with a cure: anchors, aliases, tags, merge keys, directives, several documents,
-// tabs, text over several lines without quotes or a block sign.
+// Profiles are YAML. A library reads it into nodes; this file refuses what a profile has
+// no use for (anchors, aliases, tags, merge keys, directives, several documents, keys that
+// are not text) and keeps the rest in nodes of the package's own.
 //
-// A reader of our own, because linking a full YAML parser costs each start of a server a
-// third of a millisecond (its package initialisers compile regular expressions and fill
-// tables, needed or not), gives columns in characters instead of bytes, and names neither
-// the cure nor, for alias and tag tricks, the problem.
+// The library's types are not used: a plain scalar keeps its text as it stands, and the key
+// that it belongs to says how it is read. So yes, 0x10, 1_000 and dates, which YAML 1.1 and
+// 1.2 read differently, are text where text is expected and an error where a number or
+// true is.
+//
+// Nothing is expanded: loading into nodes leaves an alias a leaf, and it is refused before
+// anybody follows it.
 
 type nodeKind uint8
 
@@ -24,18 +28,10 @@ const (
 	mapNode
 )
 
-type textStyle uint8
-
-const (
-	plainText textStyle = iota
-	quotedText
-	blockText
-)
-
 // node is one value of a file with its place. Columns count bytes from 1.
 type node struct {
 	kind         nodeKind
-	style        textStyle
+	plain        bool // text without quotes and without a block sign
 	text         string
 	line, column int
 	items        []node
@@ -44,9 +40,9 @@ type node struct {
 
 type pair struct{ key, value node }
 
-// null tells whether nothing was written where a value could be.
+// null tells whether nothing was written where a value could be, or a word for nothing.
 func (n *node) null() bool {
-	if n.kind != textNode || n.style != plainText {
+	if n.kind != textNode || !n.plain {
 		return false
 	}
 	switch n.text {
@@ -56,8 +52,33 @@ func (n *node) null() bool {
 	return false
 }
 
-// maxDepth bounds nesting; a profile needs four levels.
+// maxDepth bounds the nesting of brackets, and of indentation; a profile needs four levels.
 const maxDepth = 32
+
+// Errors that the library hands back as its own message's text.
+var (
+	errTooDeep  = errors.New("nested too deep")
+	errFollowed = errors.New("an alias is followed")
+)
+
+// readingLimits are the bounds that the library asks for while it reads.
+type readingLimits struct{}
+
+// CheckDepth refuses what is nested deeper than maxDepth, before it is read.
+func (readingLimits) CheckDepth(depth int, _ *yaml.DepthContext) error {
+	if depth > maxDepth {
+		return errTooDeep
+	}
+	return nil
+}
+
+// CheckAlias refuses every use of an alias.
+func (readingLimits) CheckAlias(used, _ int) error {
+	if used > 0 {
+		return errFollowed
+	}
+	return nil
+}
 
 // syntaxError is the place where reading stopped.
 type syntaxError struct {
@@ -65,291 +86,159 @@ type syntaxError struct {
 	problem
 }
 
-// yamlReader walks a file. Between values, pos is at the first byte of a line's content
-// and indent is the number of spaces before it; at the end of the file indent is -1.
-type yamlReader struct {
-	src    string
-	pos    int
-	line   int // number of the line that holds pos
-	start  int // offset of that line's first byte
-	indent int
-	depth  int
+// document turns the library's nodes into the package's.
+type document struct {
+	text string
+	// Where the last node stood: the offset and number of its line, and its column, in
+	// characters and in bytes from 1. Nodes come in the order of the file, so that looking
+	// up all their columns walks over it once.
+	start, line, chars, bytes int
 }
 
 // readYAML reads one document, a mapping. The source has passed [checkBytes].
 func readYAML(src string) (node, *syntaxError) {
-	r := &yamlReader{src: src, line: 1}
-	if err := r.nextContent(); err != nil {
-		return node{}, err
-	}
-	if r.marker("---") {
-		r.pos += len("---")
-		if err := r.advance(); err != nil {
-			return node{}, err
-		}
-	}
-	if r.indent < 0 {
-		return node{}, r.fail(`write at least "version: 1"`, "the profile is empty")
-	}
-	n, err := r.block(r.indent)
+	d := &document{text: src, line: 1, chars: 1, bytes: 1}
+	loader, err := yaml.NewLoader(strings.NewReader(src), yaml.WithStreamNodes(), yaml.WithPlugin(readingLimits{}))
 	if err != nil {
-		return node{}, err
+		return node{}, d.syntax(err)
 	}
-	if n.kind != mapNode {
-		return node{}, r.failAt(n.line, n.column, `begin with "version: 1"`, "a profile is a mapping of keys to values")
-	}
-	if r.indent >= 0 {
-		return node{}, r.stray()
-	}
-	return n, nil
-}
-
-func (r *yamlReader) fail(hint, format string, args ...any) *syntaxError {
-	return r.failAt(r.line, r.pos-r.start+1, hint, format, args...)
-}
-
-func (r *yamlReader) failAt(line, column int, hint, format string, args ...any) *syntaxError {
-	return &syntaxError{line: line, column: column, problem: problem{message: fmt.Sprintf(format, args...), hint: hint}}
-}
-
-// peek returns the byte at an offset from pos; 0 at the end (NUL never passes checkBytes).
-func (r *yamlReader) peek(offset int) byte {
-	if r.pos+offset >= len(r.src) {
-		return 0
-	}
-	return r.src[r.pos+offset]
-}
-
-// lineEnd tells whether a byte ends a line's content.
-func lineEnd(c byte) bool { return c == 0 || c == '\n' || c == '\r' }
-
-func blank(c byte) bool { return c == ' ' || lineEnd(c) }
-
-func (r *yamlReader) skipSpaces() {
-	for r.peek(0) == ' ' {
-		r.pos++
-	}
-}
-
-// atEnd tells whether the rest of the line holds nothing: its end, or a comment, which
-// needs a space before it.
-func (r *yamlReader) atEnd() bool {
-	c := r.peek(0)
-	return lineEnd(c) || c == '#' && (r.pos == r.start || r.src[r.pos-1] == ' ')
-}
-
-// nextLine moves to the first byte of the next line.
-func (r *yamlReader) nextLine() {
-	end := strings.IndexByte(r.src[r.pos:], '\n')
-	if end < 0 {
-		r.pos = len(r.src)
-		return
-	}
-	r.pos += end + 1
-	r.start = r.pos
-	r.line++
-}
-
-// nextContent moves from a line's first byte to the next content, past blank lines and
-// comments.
-func (r *yamlReader) nextContent() *syntaxError {
-	for r.pos < len(r.src) {
-		r.skipSpaces()
-		if r.atEnd() {
-			r.nextLine()
-			continue
+	var root *yaml.Node
+	var end yaml.Node
+	for {
+		var next yaml.Node
+		err := loader.Load(&next)
+		if errors.Is(err, io.EOF) {
+			break
 		}
-		r.indent = r.pos - r.start
-		if r.indent == 0 && r.peek(0) == '%' {
-			return r.fail("remove it", "YAML directives are not read")
+		if err != nil {
+			return node{}, d.syntax(err)
 		}
-		return nil
-	}
-	r.indent = -1
-	return nil
-}
-
-// advance ends a value: nothing but a comment may follow on its line.
-func (r *yamlReader) advance() *syntaxError {
-	r.skipSpaces()
-	if !r.atEnd() {
-		if r.peek(0) == ':' {
-			return r.fail("quote text that holds a colon", `":" after a value`)
+		switch {
+		case next.Kind != yaml.DocumentNode: // what stands before and behind documents
+			if next.Stream != nil && (next.Stream.Version != nil || len(next.Stream.TagDirectives) > 0) {
+				return node{}, d.directive()
+			}
+			end = next
+		case root != nil:
+			return node{}, d.fail(next.Line, next.Column, "one file holds one profile", "more than one document")
+		default:
+			root = next.Content[0]
 		}
-		return r.fail("put quotes around the whole text, or begin a comment with a space and #", "unexpected text after a value")
 	}
-	r.nextLine()
-	return r.nextContent()
-}
-
-// marker tells whether a document marker stands at pos.
-func (r *yamlReader) marker(m string) bool {
-	return r.pos == r.start && strings.HasPrefix(r.src[r.pos:], m) && blank(r.peek(len(m)))
-}
-
-// stray is the error for content that no open list or mapping takes.
-func (r *yamlReader) stray() *syntaxError {
+	const empty, write = "the profile is empty", `write at least "version: 1"`
+	if root == nil {
+		return node{}, d.fail(end.Line, end.Column, write, empty)
+	}
+	var out node
+	if bad := d.node(root, &out); bad != nil {
+		return node{}, bad
+	}
 	switch {
-	case r.marker("---") || r.marker("..."):
-		return r.fail("one file holds one profile", "more than one document")
-	case r.dash():
-		return r.fail("put it under its key, with the indentation of the other items", "this list item belongs to nothing")
+	case out.null():
+		return node{}, d.fail(root.Line, root.Column, write, empty)
+	case out.kind != mapNode:
+		return node{}, d.fail(root.Line, root.Column, `begin with "version: 1"`, "a profile is a mapping of keys to values")
 	}
-	return r.fail("align it with its neighbours; text over several lines needs quotes on one line, or | after the key", "unexpected indentation")
+	return out, nil
 }
 
-// dash tells whether a list item starts at pos.
-func (r *yamlReader) dash() bool { return r.peek(0) == '-' && blank(r.peek(1)) }
-
-// block reads the value whose first byte is at pos, in the column indent.
-func (r *yamlReader) block(indent int) (node, *syntaxError) {
-	if err := r.enter(); err != nil {
-		return node{}, err
-	}
-	defer r.leave()
-	if r.marker("---") || r.marker("...") {
-		return node{}, r.stray()
-	}
-	if r.dash() {
-		return r.blockList(indent)
-	}
-	key, found, err := r.key()
-	if err != nil {
-		return node{}, err
-	}
-	if found {
-		return r.blockMap(indent, key)
-	}
-	return r.inline(indent - 1)
+func (d *document) fail(line, chars int, hint, message string) *syntaxError {
+	out := &syntaxError{problem: problem{message: message, hint: hint}}
+	out.line, out.column = d.place(line, chars)
+	return out
 }
 
-func (r *yamlReader) enter() *syntaxError {
-	r.depth++
-	if r.depth > maxDepth {
-		return r.fail("", "nested too deep")
+// place counts a column in bytes. The library counts characters from 1, and 0 is a place
+// that it does not know.
+func (d *document) place(line, chars int) (int, int) {
+	line, chars = max(line, 1), max(chars, 1)
+	if line < d.line || line == d.line && chars < d.chars {
+		d.start, d.line, d.chars, d.bytes = 0, 1, 1, 1
+	}
+	for d.line < line {
+		end := strings.IndexByte(d.text[d.start:], '\n')
+		if end < 0 {
+			break // behind the last line
+		}
+		d.start, d.line, d.chars, d.bytes = d.start+end+1, d.line+1, 1, 1
+	}
+	for _, r := range d.text[d.start+d.bytes-1:] {
+		if d.chars >= chars || r == '\n' {
+			break
+		}
+		d.chars++
+		d.bytes += len(string(r))
+	}
+	return d.line, d.bytes
+}
+
+// directive is the error for a line that begins with %. Before the first document there
+// are only such lines and comments.
+func (d *document) directive() *syntaxError {
+	line := 0
+	for text := range strings.SplitSeq(d.text, "\n") {
+		line++
+		if strings.HasPrefix(text, "%") {
+			break
+		}
+	}
+	return d.fail(line, 1, hintRemove, noDirectives)
+}
+
+// node copies one node and what is in it, and refuses what has no use in a profile.
+func (d *document) node(n *yaml.Node, out *node) *syntaxError {
+	out.line, out.column = d.place(n.Line, n.Column)
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return d.fail(n.Line, n.Column, hintAlias, noAliases)
+	case n.Anchor != "":
+		return d.fail(n.Line, n.Column, hintAnchor, noAnchors)
+	case n.Style&yaml.TaggedStyle != 0 || n.Tag == "!":
+		return d.fail(n.Line, n.Column, hintTag, noTags)
+	}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+		out.kind, out.text, out.plain = textNode, n.Value, n.Style&quoted == 0
+		if strings.IndexByte(n.Value, 0) >= 0 {
+			return d.fail(n.Line, n.Column, hintRemove, "text cannot hold a NUL byte")
+		}
+	case yaml.SequenceNode:
+		out.kind, out.items = listNode, make([]node, len(n.Content))
+		for i, item := range n.Content {
+			if bad := d.node(item, &out.items[i]); bad != nil {
+				return bad
+			}
+		}
+	case yaml.MappingNode:
+		out.kind, out.pairs = mapNode, make([]pair, len(n.Content)/2)
+		for i := range out.pairs {
+			key := n.Content[2*i]
+			if bad := d.node(key, &out.pairs[i].key); bad != nil {
+				return bad
+			}
+			if bad := d.key(key); bad != nil {
+				return bad
+			}
+			if bad := d.node(n.Content[2*i+1], &out.pairs[i].value); bad != nil {
+				return bad
+			}
+		}
+	default:
+		return d.fail(n.Line, n.Column, hintSyntax, notRead)
 	}
 	return nil
 }
 
-func (r *yamlReader) leave() { r.depth-- }
-
-// here starts a node at pos.
-func (r *yamlReader) here(kind nodeKind) node {
-	return node{kind: kind, line: r.line, column: r.pos - r.start + 1}
-}
-
-// blockMap reads the mapping whose keys are in the column indent; its first key is read
-// and pos is behind that key's colon.
-func (r *yamlReader) blockMap(indent int, key node) (node, *syntaxError) {
-	n := node{kind: mapNode, line: key.line, column: key.column}
-	for {
-		value, err := r.mapValue(indent)
-		if err != nil {
-			return node{}, err
-		}
-		n.pairs = append(n.pairs, pair{key: key, value: value})
-		if r.indent < indent {
-			return n, nil
-		}
-		if r.indent > indent || r.dash() || r.marker("---") || r.marker("...") {
-			return node{}, r.stray()
-		}
-		var found bool
-		key, found, err = r.key()
-		if err != nil {
-			return node{}, err
-		}
-		if !found {
-			return node{}, r.fail(`write "key: value", with a space after the colon`, "expected a key")
-		}
+// key refuses keys that are not text: lists, mappings, numbers, true and null.
+func (d *document) key(n *yaml.Node) *syntaxError {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		return d.fail(n.Line, n.Column, "write \"key: value\"; put quotes around brackets that are meant as text", "a list or mapping cannot be a key")
+	case n.Tag == "!!merge":
+		return d.fail(n.Line, n.Column, `write the keys out, or use "extends"`, "YAML merge keys are not read")
+	case n.Tag != "!!str":
+		return d.fail(n.Line, n.Column, "put quotes around it if it is meant as text", "a key has to be text")
 	}
-}
-
-// mapValue reads what follows a key's colon: on its line, or below it.
-func (r *yamlReader) mapValue(indent int) (node, *syntaxError) {
-	nothing := r.here(textNode)
-	r.skipSpaces()
-	if !r.atEnd() {
-		return r.inline(indent)
-	}
-	if err := r.advance(); err != nil {
-		return node{}, err
-	}
-	if r.indent > indent || r.indent == indent && r.dash() {
-		return r.block(r.indent)
-	}
-	return nothing, nil
-}
-
-// blockList reads the list whose dashes are in the column indent.
-func (r *yamlReader) blockList(indent int) (node, *syntaxError) {
-	n := r.here(listNode)
-	for {
-		r.pos++
-		item, err := r.listItem(indent)
-		if err != nil {
-			return node{}, err
-		}
-		n.items = append(n.items, item)
-		// A key in the same column goes on with the mapping that this list is a value of.
-		if r.indent < indent || r.indent == indent && !r.dash() {
-			return n, nil
-		}
-		if r.indent > indent {
-			return node{}, r.stray()
-		}
-	}
-}
-
-// listItem reads what follows a dash. A list or mapping may begin on the dash's own line;
-// its column is then where its first key or dash stands.
-func (r *yamlReader) listItem(indent int) (node, *syntaxError) {
-	nothing := r.here(textNode)
-	r.skipSpaces()
-	if r.atEnd() {
-		if err := r.advance(); err != nil {
-			return node{}, err
-		}
-		if r.indent > indent {
-			return r.block(r.indent)
-		}
-		return nothing, nil
-	}
-	if r.dash() {
-		return r.block(r.pos - r.start)
-	}
-	column := r.pos - r.start
-	key, found, err := r.key()
-	if err != nil {
-		return node{}, err
-	}
-	if !found {
-		return r.inline(indent)
-	}
-	if err := r.enter(); err != nil {
-		return node{}, err
-	}
-	defer r.leave()
-	return r.blockMap(column, key)
-}
-
-// inline reads a value that starts at pos and is not a block list or mapping. parent is
-// the column of what holds it: block text below has to be indented deeper.
-func (r *yamlReader) inline(parent int) (node, *syntaxError) {
-	var n node
-	var err *syntaxError
-	switch r.peek(0) {
-	case '[', '{':
-		n, err = r.flow()
-	case '"', '\'':
-		n, err = r.quoted()
-	case '|', '>':
-		return r.blockText(parent)
-	default:
-		n, err = r.plain(blockContext)
-	}
-	if err != nil {
-		return node{}, err
-	}
-	return n, r.advance()
+	return nil
 }
