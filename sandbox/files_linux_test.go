@@ -103,6 +103,30 @@ func TestNothingOutsideChanged(t *testing.T) {
 	})
 }
 
+// TestNoSetIDFiles: a server does not leave a program behind that runs with its user's
+// rights. 2541 is 04755, 493 is 0755.
+func TestNoSetIDFiles(t *testing.T) {
+	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
+		g := newGround(t, user)
+		jailtest.WantErrno(t, g.jailed(t, "fchmod", g.at("write/prog"), "2541"), unix.EPERM)
+		jailtest.WantErrno(t, g.jailed(t, "make", g.at("write/new"), "2541"), unix.EPERM)
+		jailtest.WantOK(t, g.jailed(t, "fchmod", g.at("write/prog"), "493"))
+		jailtest.WantOK(t, g.jailed(t, "make", g.at("write/new"), "493"))
+		jailtest.WantOK(t, g.outside(t, "fchmod", g.at("write/prog"), "2541"))
+		jailtest.WantOK(t, g.outside(t, "make", g.at("write/new2"), "2541"))
+		for _, name := range []string{"write/prog", "write/new2"} {
+			info, err := os.Stat(g.at(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode()&os.ModeSetuid == 0 {
+				t.Errorf("%s is not set-id outside either: the test proves nothing", name)
+			}
+		}
+	})
+}
+
 // TestThreadsAndDescendants: Landlock holds for each thread and for the children's
 // children of the server.
 func TestThreadsAndDescendants(t *testing.T) {

@@ -316,7 +316,35 @@ func TestTruncationArguments(t *testing.T) {
 		argumentCase{"by path", strict, "truncate", []uint64{1, 0}, allowed},
 		argumentCase{"descriptor", older, "ftruncate", []uint64{3, 0}, allowed},
 		argumentCase{"flags by pointer", older, "openat2", []uint64{3, 1, 1, 24}, "ENOSYS"},
-		argumentCase{"flags by pointer", strict, "openat2", []uint64{3, 1, 1, 24}, allowed},
+		argumentCase{"flags by pointer", strict, "openat2", []uint64{3, 1, 1, 24}, "ENOSYS"},
 		argumentCase{"asks to write", older, "creat", []uint64{1, 0o600}, allowed})
+	runArguments(t, cases)
+}
+
+// TestSetIDArguments: no call makes a file that runs with its owner's or group's rights.
+func TestSetIDArguments(t *testing.T) {
+	const create, tmpfile = 0o100, 0o20000000
+	var cases []argumentCase
+	for _, policy := range []seccomp.Policy{strict, refusing, older} {
+		for _, bits := range []uint64{0o4000, 0o2000, 0o6000, 0o4755, high | 0o2644} {
+			for _, flags := range []uint64{create, tmpfile, create | tmpfile, high | create, create | 2, create | oTrunc | 1, create | 0x80000} {
+				cases = append(cases,
+					argumentCase{"making", policy, "open", []uint64{1, flags, bits}, "EPERM"},
+					argumentCase{"making", policy, "openat", []uint64{3, 1, flags, bits}, "EPERM"},
+					argumentCase{"making, plain mode", policy, "open", []uint64{1, flags, bits &^ 0o6000}, allowed},
+					argumentCase{"making, plain mode", policy, "openat", []uint64{3, 1, flags, bits &^ 0o6000}, allowed})
+			}
+			cases = append(cases,
+				argumentCase{"not making", policy, "open", []uint64{1, 0x80000, bits}, allowed},
+				argumentCase{"not making", policy, "openat", []uint64{3, 1, 0x80000, bits}, allowed},
+				argumentCase{"descriptor", policy, "fchmod", []uint64{3, bits}, "EPERM"},
+				argumentCase{"by creat", policy, "creat", []uint64{1, bits}, "EPERM"},
+				argumentCase{"node", policy, "mknod", []uint64{1, 0o100000 | bits}, "EPERM"},
+				argumentCase{"node", policy, "mknodat", []uint64{3, 1, 0o100000 | bits}, "EPERM"})
+		}
+		cases = append(cases,
+			argumentCase{"sticky", policy, "fchmod", []uint64{3, 0o1777}, allowed},
+			argumentCase{"node", policy, "mknodat", []uint64{3, 1, 0o100644}, allowed})
+	}
 	runArguments(t, cases)
 }

@@ -103,7 +103,7 @@ func (p Policy) list(arch architecture, calls map[string]uint32) (list, error) {
 // decisions are this package's own answers, which win over every list.
 func (p Policy) decisions() ruleSet {
 	all := refusalRules()
-	for _, rules := range []ruleSet{restrictedRules(), p.metadataRules(), p.truncationRules(), p.socketRules()} {
+	for _, rules := range []ruleSet{restrictedRules(), p.metadataRules(), p.fileRules(), p.socketRules()} {
 		maps.Copy(all, rules)
 	}
 	return all

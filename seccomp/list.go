@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -165,17 +166,15 @@ func readList(entries []specs.LinuxSyscall, calls map[string]uint32) (list, erro
 			return list{}, fmt.Errorf("the entries of %s %w", name, err)
 		}
 	}
-	for name, rules := range refused {
-		l.rules[name] = rules
-	}
+	maps.Copy(l.rules, refused)
 	slices.Sort(l.strange)
 	l.strange = slices.Compact(l.strange)
 	return l, nil
 }
 
-// keepable refuses alternatives that libseccomp 2.5.4 does not keep apart. It was tried
-// with a million random lists: alternatives on one argument, and equalities on several,
-// are exact; others let through what no entry allows, or never return.
+// keepable refuses alternatives that libseccomp 2.5.4 does not keep apart. Tried with
+// random lists, alternatives on one argument are exact, and so are equalities on several;
+// others let through what no entry allows, or make the library loop forever.
 func keepable(rules []rule) error {
 	for _, r := range rules {
 		if r.arguments() != rules[0].arguments() {

@@ -79,6 +79,10 @@ func TestListsThatCannotBeKept(t *testing.T) {
 		{"outside the mask", list(`{"names": ["mkdir"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 1, "valueTwo": 2, "op": "SCMP_CMP_MASKED_EQ"}]}`), "can never hold"},
 		{"second value without use", list(`{"names": ["mkdir"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 1, "valueTwo": 2, "op": "SCMP_CMP_EQ"}]}`), "means nothing"},
 		{"conditions that cannot be joined", list(`{"names": ["ioctl"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 1, "value": 21505, "op": "SCMP_CMP_NE"}]}`), "conditions on ioctl"},
+		{"different arguments", list(`{"names": ["lseek"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_EQ"}]}, {"names": ["lseek"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 1, "value": 1, "op": "SCMP_CMP_EQ"}]}`), "compare different arguments"},
+		{"several arguments by order", list(`{"names": ["lseek"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_NE"}, {"index": 1, "value": 1, "op": "SCMP_CMP_NE"}]}`), "compare several arguments with SCMP_CMP_NE"},
+		{"order beside our own condition", list(`{"names": ["prlimit64"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 1, "value": 7, "op": "SCMP_CMP_NE"}]}`), "compare several arguments with SCMP_CMP_NE"},
+		{"argument beside our refusals", list(`{"names": ["sendto"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_EQ"}]}`), "conditions on these arguments of sendto"},
 		{"comparison of a newer call", list(`{"names": ["cachestat"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 1, "value": 9, "op": "SCMP_CMP_GT"}]}`), "newer than Linux 5.17"},
 	}
 	for _, test := range tests {

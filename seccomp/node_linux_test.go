@@ -2,6 +2,7 @@ package seccomp_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,10 +119,7 @@ func TestNodeUnderEveryPreset(t *testing.T) {
 
 // expectedWork is what a policy changes about the script's results.
 func expectedWork(free map[string]any, policy seccomp.Policy) map[string]any {
-	want := map[string]any{}
-	for key, value := range free {
-		want[key] = value
-	}
+	want := maps.Clone(free)
 	want["mode"], want["watch"] = "600", "EACCES"
 	if policy.Metadata == seccomp.MetadataRefuse {
 		want["chmod"], want["utimes"] = "EPERM", "EPERM"

@@ -148,7 +148,9 @@ func TestNoPresetForWordsOfAPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []seccomp.Policy{
-		{Base: base}, {Allow: []string{"inotify_add_watch"}}, {Deny: []string{"socketpair"}},
+		{Base: base},
+		{Allow: []string{"inotify_add_watch"}},
+		{Deny: []string{"socketpair"}},
 		{Sockets: seccomp.ListenSockets},
 	} {
 		if seccomp.Preset(p) != "" {

@@ -35,8 +35,12 @@ var mandatory = map[string][]string{
 
 // someArguments are register contents that a filter might take for harmless.
 var someArguments = [][]uint64{
-	{}, {^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)},
-	{1, 1, 1, 1, 1, 1}, {0, 0x1000, 0, 0, 0x1000}, {0xffffffff}, {1 << 32, 1 << 32, 1 << 32, 1 << 32, 1 << 32, 1 << 32},
+	{},
+	{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)},
+	{1, 1, 1, 1, 1, 1},
+	{0, 0x1000, 0, 0, 0x1000},
+	{0xffffffff},
+	{1 << 32, 1 << 32, 1 << 32, 1 << 32, 1 << 32, 1 << 32},
 }
 
 func TestMandatoryRefusals(t *testing.T) {

@@ -15,6 +15,7 @@ type restriction struct {
 // syscalls.allow. Those that a key of the profile decides are in [keyOf].
 var restrictions = [...]restriction{
 	{[]string{"execveat"}, "executes files that have no path"},
+	{[]string{"fchmod", "mknod", "mknodat"}, "makes programs that run with your rights, whoever starts them"},
 	{[]string{"ioctl"}, "types commands into the terminal that the jail was started from"},
 	{[]string{"memfd_create"}, "makes memory files that can be executed, which Landlock does not see"},
 	{[]string{"personality"}, "switches off address randomisation and changes how the kernel treats the process"},
@@ -104,32 +105,4 @@ func (p Policy) metadataRules() ruleSet {
 	// On a descriptor, programs fall back from ENOSYS to the ioctl that came before it.
 	rules["file_setattr"] = []rule{refuse(unix.ENOSYS, null(1)), refuse(answer, pointer(1))}
 	return rules
-}
-
-// truncationRules keeps files outside the write grants at their length on kernels whose
-// Landlock cannot (before ABI 3).
-//
-// An open truncates with O_TRUNC whatever its access mode, and Landlock asks only for the
-// rights of the mode: none for reading's sake, and none at all for mode 3, which asks for
-// no access. openat2 takes its flags by pointer; ENOSYS makes programs use openat.
-func (p Policy) truncationRules() ruleSet {
-	if p.Truncation == TruncationByLandlock {
-		return nil
-	}
-	flagsOf := func(index uint) []rule {
-		const truncate, mode = unix.O_TRUNC, unix.O_ACCMODE
-		return []rule{
-			allow(unset(index, truncate)),
-			allow(maskedEqual(index, truncate|mode, truncate|unix.O_WRONLY)),
-			allow(maskedEqual(index, truncate|mode, truncate|unix.O_RDWR)),
-			refuse(unix.EACCES, maskedEqual(index, truncate|mode, truncate|unix.O_RDONLY)),
-			refuse(unix.EACCES, maskedEqual(index, truncate|mode, truncate|unix.O_ACCMODE)),
-		}
-	}
-	return ruleSet{
-		"truncate": {refuse(unix.EPERM)},
-		"openat2":  {refuse(unix.ENOSYS)},
-		"open":     flagsOf(1),
-		"openat":   flagsOf(2),
-	}
 }

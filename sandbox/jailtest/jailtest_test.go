@@ -140,9 +140,11 @@ func (r *recorder) Helper() {}
 func (r *recorder) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
+
 func (r *recorder) Fatalf(format string, args ...any) {
 	r.fatals = append(r.fatals, fmt.Sprintf(format, args...))
 }
+
 func (r *recorder) Skipf(format string, args ...any) {
 	r.skips = append(r.skips, fmt.Sprintf(format, args...))
 }

@@ -100,7 +100,8 @@ func (l Launch) Run(t testing.TB, victim string, args ...string) Result {
 
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, Binary(t), args...) //nolint:gosec // our own binary
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, l.Env...)
+	// Built with the race detector, every victim would sleep a second at its end.
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}, l.Env...)
 	cmd.Env = append(cmd.Env, Environment(victim)...)
 	cmd.Dir = l.Dir
 	cmd.Stdin = bytes.NewBufferString(l.Stdin)

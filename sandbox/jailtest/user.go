@@ -160,7 +160,7 @@ func Dir(t testing.TB, user User) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp(parent, "dir-")
+	dir, err := os.MkdirTemp(parent, "dir-") //nolint:usetesting // folders of testing.TB are closed to other users
 	if err != nil {
 		t.Fatalf("making a folder for a victim: %v", err)
 	}

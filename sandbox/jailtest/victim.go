@@ -43,8 +43,7 @@ func OutcomeOf(s *Stage, err error) Outcome {
 	if err == nil {
 		return Outcome{}
 	}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return Outcome{Errno: errno, Note: err.Error()}
 	}
 	s.Failf("operation gave an error without an errno: %v", err)
