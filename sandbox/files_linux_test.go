@@ -103,6 +103,20 @@ func TestNothingOutsideChanged(t *testing.T) {
 	})
 }
 
+// TestNoAccessMode: an open that asks for no access needs no right of Landlock, and its
+// descriptor is good for changing the mode of any file of the user. It is refused
+// everywhere, since nobody needs it.
+func TestNoAccessMode(t *testing.T) {
+	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
+		g := newGround(t, user)
+		jailtest.WantErrno(t, g.jailed(t, "open3", g.at("outside/secret.txt")), unix.EACCES)
+		jailtest.WantErrno(t, g.jailed(t, "open3", g.at("write/in.txt")), unix.EACCES)
+		jailtest.WantOK(t, g.jailed(t, "fchmod", g.at("write/in.txt"), "416"))
+		jailtest.WantOK(t, g.outside(t, "open3", g.at("outside/secret.txt")))
+	})
+}
+
 // TestNoSetIDFiles: a server does not leave a program behind that runs with its user's
 // rights. 2541 is 04755, 493 is 0755.
 func TestNoSetIDFiles(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // privatePlan is an opened plan that only has private folders.
@@ -168,5 +170,62 @@ func TestRemoveStale(t *testing.T) {
 	}
 	if _, err := os.Stat(outside + "/kept"); err != nil {
 		t.Errorf("a link was followed: %v", err)
+	}
+}
+
+// TestRemoveStaleIsBounded: many files and a deep nest neither stop a start nor stay for
+// good.
+func TestRemoveStaleIsBounded(t *testing.T) {
+	ns, err := pidNamespace()
+	mustDo(t, err)
+	runs := t.TempDir()
+	stale := filepath.Join(runs, fmt.Sprintf("%d-%d-1", ns, 1<<22+1))
+	mustDo(t, os.Mkdir(stale, 0o700))
+	for i := range staleBudget + 500 {
+		mustDo(t, os.WriteFile(fmt.Sprintf("%s/%d", stale, i), nil, 0o600))
+	}
+	fd, err := unix.Open(stale, unix.O_PATH|unix.O_CLOEXEC, 0)
+	mustDo(t, err)
+	for range 3000 {
+		mustDo(t, unix.Mkdirat(fd, "d", 0o700))
+		next, err := unix.Openat(fd, "d", unix.O_PATH|unix.O_CLOEXEC, 0)
+		unix.Close(fd)
+		mustDo(t, err)
+		fd = next
+	}
+	unix.Close(fd)
+	removeStale(runs, "current")
+	left, err := os.ReadDir(stale)
+	mustDo(t, err)
+	if len(left) == 0 || len(left) > 600 {
+		t.Errorf("%d entries left after one start", len(left))
+	}
+	for range 10 {
+		removeStale(runs, "current")
+	}
+	if _, err := os.Lstat(stale); err == nil {
+		t.Error("still there after ten more starts")
+	}
+}
+
+// TestStaleModesStayInside: the folder that a link names keeps its mode.
+func TestStaleModesStayInside(t *testing.T) {
+	ns, err := pidNamespace()
+	mustDo(t, err)
+	runs, outside := t.TempDir(), t.TempDir()
+	mustDo(t, os.Mkdir(outside+"/closed", 0o700))
+	mustDo(t, os.Chmod(outside+"/closed", 0o500))
+	stale := filepath.Join(runs, fmt.Sprintf("%d-%d-1", ns, 1<<22+1))
+	mustDo(t, os.MkdirAll(stale+"/d", 0o700))
+	mustDo(t, os.Symlink(outside, stale+"/l"))
+	mustDo(t, os.Symlink(outside+"/closed", stale+"/d/l"))
+	removeStale(runs, "current")
+	info, err := os.Stat(outside + "/closed")
+	mustDo(t, err)
+	if info.Mode().Perm() != 0o500 {
+		t.Errorf("mode %o", info.Mode().Perm())
+	}
+	if _, err := os.Lstat(stale); err == nil {
+		t.Error("still there")
 	}
 }

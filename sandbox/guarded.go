@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -52,9 +53,10 @@ func realPath(path string, parents map[string]string) string {
 }
 
 // check refuses a grant that reaches a guarded place without saying why. Grants that the
-// launcher itself adds pass. A runtime's own files may lie inside a guarded tree (a server
-// installed below an agent's folder); they may not hold one.
-func (gs guards) check(og OpenedGrant) error {
+// launcher itself adds pass. A runtime's own files may lie inside a guarded tree when the
+// command line itself names something there (a server installed below an agent's folder);
+// a server's files cannot lead there by themselves.
+func (gs guards) check(p Plan, og OpenedGrant) error {
 	if og.State != Granted || og.Origin.Source == OriginAlways {
 		return nil
 	}
@@ -62,7 +64,7 @@ func (gs guards) check(og OpenedGrant) error {
 		g := &gs[i]
 		for _, place := range [...]string{g.Path, g.real} {
 			rule := g.Rule
-			if og.Origin.Source == OriginRuntime {
+			if og.Origin.Source == OriginRuntime && namedBelow(p.Argv, place) {
 				rule = GuardWhole
 			}
 			if !rule.forbids(og.Target, place) {
@@ -75,6 +77,13 @@ func (gs guards) check(og OpenedGrant) error {
 		}
 	}
 	return nil
+}
+
+// namedBelow tells whether a command line names a path in a place.
+func namedBelow(argv []string, place string) bool {
+	return slices.ContainsFunc(argv, func(word string) bool {
+		return strings.HasPrefix(word, "/") && below(filepath.Clean(word), place)
+	})
 }
 
 func guardError(og OpenedGrant, g *guardedPlace, place string) error {

@@ -12,6 +12,16 @@ import (
 // one byte is below the smallest one. A core holds the server's secrets.
 const coreLimit = 1
 
+// coreLimitHere is coreLimit, or 0 where the host's hard limit is 0 already and only root
+// could raise it. Then no core file is written; a crash may still be piped.
+func coreLimitHere() (uint64, error) {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {
+		return 0, fmt.Errorf("reading the limit of core dumps: %w", err)
+	}
+	return min(coreLimit, l.Max), nil
+}
+
 // jailUmask keeps what the server makes to its own user.
 const jailUmask = 0o077
 
@@ -23,7 +33,11 @@ func applyLimits(l Limits) error {
 		}
 		return nil
 	}
-	if err := set("core dumps", unix.RLIMIT_CORE, coreLimit); err != nil {
+	core, err := coreLimitHere()
+	if err != nil {
+		return err
+	}
+	if err := set("core dumps", unix.RLIMIT_CORE, core); err != nil {
 		return err
 	}
 	if l.OpenFiles > 0 {
@@ -47,7 +61,6 @@ func checkLimits(l Limits) error {
 		resource int
 		value    uint64
 	}{
-		{"core dumps", unix.RLIMIT_CORE, coreLimit},
 		{"open files", unix.RLIMIT_NOFILE, l.OpenFiles},
 		{"file size", unix.RLIMIT_FSIZE, l.FileSize},
 	}
@@ -62,6 +75,13 @@ func checkLimits(l Limits) error {
 		if got.Cur != w.value || got.Max != w.value {
 			return &WeakerError{LayerLimits, fmt.Sprintf("%s %d", w.name, w.value), fmt.Sprintf("%d to %d", got.Cur, got.Max)}
 		}
+	}
+	var core unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &core); err != nil {
+		return fmt.Errorf("reading the limit of core dumps: %w", err)
+	}
+	if core.Cur > coreLimit || core.Max > coreLimit {
+		return &WeakerError{LayerLimits, "no core dumps", fmt.Sprintf("%d to %d bytes", core.Cur, core.Max)}
 	}
 	// umask(2) answers the mask that was in force, and cannot fail.
 	if mask := unix.Umask(jailUmask); mask != jailUmask {

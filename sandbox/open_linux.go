@@ -46,7 +46,7 @@ func Open(p Plan) (*Opened, error) {
 	for _, g := range p.Grants {
 		og, err := openGrant(p, g)
 		if err == nil {
-			err = guards.check(og)
+			err = guards.check(p, og)
 		}
 		if err != nil {
 			if og.fd >= 0 {
@@ -57,7 +57,7 @@ func Open(p Plan) (*Opened, error) {
 		}
 		o.Grants = append(o.Grants, og)
 	}
-	if err := o.checkProgram(); err != nil {
+	if err := o.check(); err != nil {
 		o.Close()
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func openGrant(p Plan, g Grant) (OpenedGrant, error) {
 		og.Target, og.Kind, og.State = g.Path, KindFolder, Pending
 		return og, nil
 	}
-	fd, err := openPath(g.Path)
+	fd, err := openPath(g)
 	if err != nil {
 		if g.Presence == Optional && absent(err) {
 			og.State = Skipped
@@ -129,10 +129,17 @@ func fits(og OpenedGrant) error {
 	return nil
 }
 
-// openPath retries EINTR: network file systems may answer it.
-func openPath(path string) (int, error) {
+// openPath opens the object of a grant. Links in what people write are followed, once. What
+// a runtime needs was resolved before: a link there now is one that was put there since,
+// and is refused (openat2(2), RESOLVE_NO_SYMLINKS, Linux 5.6). EINTR is retried: network
+// file systems may answer it.
+func openPath(g Grant) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
+	if g.Origin.Source == OriginRuntime {
+		how.Resolve = unix.RESOLVE_NO_SYMLINKS
+	}
 	for {
-		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		fd, err := unix.Openat2(unix.AT_FDCWD, g.Path, &how)
 		if !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}
@@ -192,6 +199,19 @@ func targetOf(fd int) (string, error) {
 
 func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
+// check looks at all opened grants together.
+func (o *Opened) check() error {
+	if err := o.checkProgram(); err != nil {
+		return err
+	}
+	for i := range o.Grants {
+		if err := o.checkPlanted(&o.Grants[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkProgram establishes that the file to execute is itself granted for execution: an
 // exec that Landlock would refuse is better told here.
 func (o *Opened) checkProgram() error {
@@ -202,4 +222,28 @@ func (o *Opened) checkProgram() error {
 		}
 	}
 	return fmt.Errorf("the program %q is not among the execute grants of the plan", o.Plan.File)
+}
+
+// checkPlanted refuses a grant whose path runs through a folder that the jail may write
+// and ends outside of it: a server could have put the link there in an earlier run, to
+// choose what the next one gets.
+func (o *Opened) checkPlanted(g *OpenedGrant) error {
+	if g.State != Granted || g.Path == g.Target {
+		return nil
+	}
+	for i := range o.Grants {
+		w := &o.Grants[i]
+		if w == g || w.State != Granted || w.Access != Write && w.Access != Scratch {
+			continue
+		}
+		through := g.Path != w.Path && (below(g.Path, w.Path) || below(g.Path, w.Target))
+		if through && !below(g.Target, w.Target) {
+			return &GrantError{
+				Grant: g.Grant,
+				Err:   fmt.Errorf("it is a link to %q in a folder that the server may write (%q), so the server may have made it", g.Target, w.Path),
+				Cure:  "name the real path, if you want it granted",
+			}
+		}
+	}
+	return nil
 }

@@ -146,6 +146,91 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
+// TestPlantedLinks: in an earlier run the server replaced a folder that it could write by a
+// link to one that it could not.
+func TestPlantedLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	mustDo(t, err)
+	program, err := filepath.EvalSymlinks("/bin/true")
+	mustDo(t, err)
+	for _, d := range []string{"proj/real", "private"} {
+		mustDo(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
+	}
+	mustDo(t, os.Symlink(dir+"/private", dir+"/proj/planted"))
+	mustDo(t, os.Symlink("real", dir+"/proj/inside"))
+	mustDo(t, os.Symlink(dir+"/private", dir+"/own"))
+	open := func(paths ...string) error {
+		p := Plan{File: program, Grants: []Grant{{Path: program, Access: Execute}}}
+		for _, path := range paths {
+			p.Grants = append(p.Grants, Grant{Path: dir + path, Access: Write})
+		}
+		o, err := Open(p)
+		if err == nil {
+			o.Close()
+		}
+		return err
+	}
+	if err := open("/proj", "/proj/planted"); err == nil || !strings.Contains(err.Error(), "may have made it") {
+		t.Errorf("a planted link: %v", err)
+	}
+	for _, paths := range [][]string{{"/proj", "/proj/inside"}, {"/proj", "/own"}, {"/proj/planted"}, {"/proj", "/private"}} {
+		if err := open(paths...); err != nil {
+			t.Errorf("%v: %v", paths, err)
+		}
+	}
+}
+
+// TestRuntimeLinksAreRefused: what a runtime needs was resolved; a link there is new.
+func TestRuntimeLinksAreRefused(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	mustDo(t, err)
+	mustDo(t, os.WriteFile(dir+"/file", nil, 0o600))
+	mustDo(t, os.Symlink("file", dir+"/link"))
+	mustDo(t, os.Symlink(".", dir+"/folder"))
+	runtime := Origin{Source: OriginRuntime}
+	for _, path := range []string{dir + "/link", dir + "/folder/file"} {
+		if _, err := openPlan(t, Grant{Path: path, Access: Read, Origin: runtime}); !errors.Is(err, unix.ELOOP) {
+			t.Errorf("%s: %v, want ELOOP", path, err)
+		}
+		if _, err := openPlan(t, Grant{Path: path, Access: Read}); err != nil {
+			t.Errorf("%s as a person's grant: %v", path, err)
+		}
+	}
+	if _, err := openPlan(t, Grant{Path: dir + "/file", Access: Read, Origin: runtime}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuardedRuntime: a server's own files do not lead into a guarded tree; a command line
+// that names a program there does.
+func TestGuardedRuntime(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	mustDo(t, err)
+	program, err := filepath.EvalSymlinks("/bin/true")
+	mustDo(t, err)
+	mustDo(t, os.MkdirAll(dir+"/.agent/server", 0o700))
+	open := func(argv ...string) error {
+		o, err := Open(Plan{
+			File: program, Argv: argv,
+			Guarded: []Guarded{{Path: dir + "/.agent", Why: "an agent's settings", Rule: GuardTree}},
+			Grants: []Grant{
+				{Path: program, Access: Execute},
+				{Path: dir + "/.agent/server", Access: Read, Origin: Origin{Source: OriginRuntime}},
+			},
+		})
+		if err == nil {
+			o.Close()
+		}
+		return err
+	}
+	if err := open("node", "/elsewhere/main.js"); err == nil || !strings.Contains(err.Error(), "an agent's settings") {
+		t.Errorf("led there by a server's files: %v", err)
+	}
+	if err := open("node", dir+"/.agent/server/main.js"); err != nil {
+		t.Errorf("named by the command line: %v", err)
+	}
+}
+
 func TestSocketFileIsNotGranted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)

@@ -18,6 +18,9 @@ func lying(s *jailtest.Stage, args []string) jailtest.Outcome {
 	if err := json.Unmarshal([]byte(args[1]), &p); err != nil {
 		s.Failf("reading the plan: %v", err)
 	}
+	if err := unix.Dup2(2, leakedDescriptor); err != nil {
+		s.Failf("leaving a descriptor open: %v", err)
+	}
 	o, err := sandbox.Open(p)
 	if err != nil {
 		s.Failf("opening: %v", err)
@@ -53,6 +56,7 @@ func TestFalseSuccessIsNoticed(t *testing.T) {
 		"capset":                 unix.SYS_CAPSET,
 		"prlimit64":              unix.SYS_PRLIMIT64,
 		"umask":                  unix.SYS_UMASK,
+		"close_range":            unix.SYS_CLOSE_RANGE,
 		"landlock_add_rule":      unix.SYS_LANDLOCK_ADD_RULE,
 	}
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {

@@ -104,6 +104,30 @@ var operations = map[string]func(*jailtest.Stage, []string) jailtest.Outcome{
 	"mknod": func(s *jailtest.Stage, a []string) jailtest.Outcome {
 		return jailtest.OutcomeOf(s, unix.Mknod(a[0], unix.S_IFCHR|0o600, 0))
 	},
+	"fchmod": func(s *jailtest.Stage, a []string) jailtest.Outcome {
+		fd, err := unix.Open(a[0], unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return jailtest.OutcomeOf(s, err)
+		}
+		defer unix.Close(fd)
+		return jailtest.OutcomeOf(s, unix.Fchmod(fd, uint32(number(s, a[1]))))
+	},
+	"make": func(s *jailtest.Stage, a []string) jailtest.Outcome {
+		fd, err := unix.Open(a[0], unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, uint32(number(s, a[1])))
+		if err == nil {
+			err = unix.Close(fd)
+		}
+		return jailtest.OutcomeOf(s, err)
+	},
+	// Access mode 3 asks for neither reading nor writing (open(2), "Linux reserves").
+	"open3": func(s *jailtest.Stage, a []string) jailtest.Outcome {
+		fd, err := unix.Open(a[0], unix.O_ACCMODE|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return jailtest.OutcomeOf(s, err)
+		}
+		defer unix.Close(fd)
+		return jailtest.OutcomeOf(s, unix.Fchmod(fd, 0o640))
+	},
 	"exec": execute,
 	"stat": func(s *jailtest.Stage, a []string) jailtest.Outcome {
 		_, err := os.Stat(a[0])

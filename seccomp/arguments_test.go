@@ -106,7 +106,7 @@ func TestProcessArguments(t *testing.T) {
 }
 
 func TestTerminalArguments(t *testing.T) {
-	refused := map[uint64]bool{0x5412: true, 0x541c: true, 0x5423: true}
+	refused := map[uint64]bool{0x540e: true, 0x5412: true, 0x541c: true, 0x5423: true}
 	j := map[string]jail{}
 	for _, arch := range bothArchitectures {
 		j[arch] = newJail(t, strict, arch)
@@ -308,8 +308,10 @@ func TestTruncationArguments(t *testing.T) {
 	for mode, want := range map[uint64]string{0: "EACCES", 1: allowed, 2: allowed, 3: "EACCES"} {
 		add(older, oTrunc|mode, want)
 		add(older, high|oTrunc|0x80000|mode, want)
-		add(older, 0x80040|mode, allowed)
-		add(strict, oTrunc|mode, allowed)
+		add(older, 0x80040|mode, map[bool]string{true: "EACCES", false: allowed}[mode == 3])
+		add(strict, mode, map[bool]string{true: "EACCES", false: allowed}[mode == 3])
+		add(strict, high|0x80000|mode, map[bool]string{true: "EACCES", false: allowed}[mode == 3])
+		add(strict, oTrunc|mode, map[bool]string{true: "EACCES", false: allowed}[mode == 3])
 	}
 	cases = append(cases,
 		argumentCase{"by path", older, "truncate", []uint64{1, 0}, "EPERM"},

@@ -18,7 +18,7 @@ func Install(p Program) error {
 	if len(p) == 0 || len(p) > maxInstructions {
 		return fmt.Errorf("installing the system call filter: it has %d instructions, the kernel takes 1 to %d", len(p), maxInstructions)
 	}
-	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]} //nolint:gosec // at most 4096
+	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}                                                        //nolint:gosec // at most 4096
 	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // the kernel reads it during the call
 	runtime.KeepAlive(p)
 	switch errno {

@@ -36,28 +36,33 @@ func (a flagTest) on(index uint) specs.LinuxSeccompArg { return maskedEqual(inde
 
 // openRules decide opens. flags is the index of the flags argument; the mode follows it.
 //
+// An open with access mode 3 asks for neither reading nor writing (open(2)), so Landlock
+// requires no right for it (Linux 6.18), and yet its descriptor is good for fchmod(2),
+// fchown(2), fsetxattr(2) and ioctl(2) on any file of the user. Only some disk tools of
+// old use it: it is refused.
+//
 // An open that can make a file must not ask for [setID]. Other opens may carry anything in
 // the mode argument, which the kernel does not read.
 //
 // [TruncationByFilter] keeps files outside the write grants at their length on kernels
-// whose Landlock cannot (before ABI 3). An open truncates with O_TRUNC whatever its access
-// mode, and Landlock asks only for the rights of the mode: none for reading's sake, and
-// none at all for mode 3, which asks for no access.
+// whose Landlock cannot (before ABI 3): an open truncates with O_TRUNC whatever its access
+// mode, and Landlock asks only for the rights of the mode.
 func (p Policy) openRules(flags uint) []rule {
 	const making = unix.O_CREAT | tmpfileFlag
-	const cutting, access = unix.O_TRUNC, unix.O_TRUNC | unix.O_ACCMODE
-	lengths := []flagTest{{}}
-	var rules []rule
+	const cutting, access = unix.O_TRUNC, unix.O_ACCMODE
+	// Modes 0 and 2 are those without the lowest bit.
+	accesses := []flagTest{{unix.O_WRONLY, 0}, {access, unix.O_WRONLY}}
+	rules := []rule{refuse(unix.EACCES, flagTest{access, access}.on(flags))}
 	if p.Truncation == TruncationByFilter {
-		lengths = []flagTest{{cutting, 0}, {access, cutting | unix.O_WRONLY}, {access, cutting | unix.O_RDWR}}
-		for _, mode := range []uint64{unix.O_RDONLY, unix.O_ACCMODE} {
-			rules = append(rules, refuse(unix.EACCES, flagTest{access, cutting | mode}.on(flags)))
+		accesses = []flagTest{
+			{access | cutting, unix.O_RDONLY}, {access, unix.O_WRONLY}, {access, unix.O_RDWR},
 		}
+		rules = append(rules, refuse(unix.EACCES, flagTest{access | cutting, cutting | unix.O_RDONLY}.on(flags)))
 	}
-	for _, length := range lengths {
-		rules = append(rules, allow(length.and(flagTest{making, 0}).on(flags)))
+	for _, a := range accesses {
+		rules = append(rules, allow(a.and(flagTest{making, 0}).on(flags)))
 		for _, way := range []uint64{unix.O_CREAT, tmpfileFlag, making} {
-			rules = append(rules, allow(length.and(flagTest{making, way}).on(flags), unset(flags+1, setID)))
+			rules = append(rules, allow(a.and(flagTest{making, way}).on(flags), unset(flags+1, setID)))
 		}
 	}
 	return rules

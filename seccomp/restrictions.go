@@ -43,6 +43,8 @@ const (
 	tiocSTI   = 0x5412
 	tiocLinux = 0x541c
 	tiocSetD  = 0x5423
+	// tiocSCTTY makes a terminal the controlling one; the jail was taken from it.
+	tiocSCTTY = 0x540e
 )
 
 // restrictedRules are the calls that are refused for some arguments only. What no rule
@@ -69,7 +71,7 @@ func restrictedRules() ruleSet {
 	for _, name := range []string{"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"} {
 		rules[name] = []rule{allow(word(0, 0))}
 	}
-	for _, condition := range others(1, 32, tiocSTI, tiocLinux, tiocSetD) {
+	for _, condition := range others(1, 32, tiocSTI, tiocLinux, tiocSetD, tiocSCTTY) {
 		rules["ioctl"] = append(rules["ioctl"], allow(condition))
 	}
 	return rules

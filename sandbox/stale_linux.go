@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// staleBudget bounds how many entries one start removes of what ended runs left, so that a
+// server cannot make later starts wait by filling its folder. The next start goes on.
+const staleBudget = 4000
+
+// removeStale removes temporary folders whose run has ended. The server that had one is
+// gone, and nothing of ours stayed to do it. Folders of other PID namespaces are left: a
+// process there cannot be seen from here. Failures are left to the next start.
+//
+// A stale folder was a server's to fill, and a process of it may still be there. So
+// everything goes by descriptor, one name at a time, and no link is ever followed.
+func removeStale(runs, current string) {
+	entries, err := os.ReadDir(runs)
+	if err != nil || len(entries) == 1 && entries[0].Name() == current {
+		return
+	}
+	ns, err := pidNamespace()
+	if err != nil {
+		return
+	}
+	dir, err := openFolder(unix.AT_FDCWD, runs)
+	if err != nil {
+		return
+	}
+	defer unix.Close(dir)
+	budget := staleBudget
+	for _, e := range entries {
+		if e.Name() == current || !ended(e.Name(), ns) {
+			continue
+		}
+		if budget = clearFolder(dir, e.Name(), budget); budget <= 0 {
+			return
+		}
+	}
+}
+
+// ended tells whether the run that a folder is named after is over for certain.
+func ended(name string, ns uint64) bool {
+	var folderNS, start uint64
+	var pid int
+	if n, err := fmt.Sscanf(name, "%d-%d-%d", &folderNS, &pid, &start); n != 3 || err != nil {
+		return false
+	}
+	if folderNS != ns || pid <= 0 {
+		return false
+	}
+	now, err := startTime(pid)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return true
+	}
+	return err == nil && now != start
+}
+
+// clearFolder empties and removes a folder and returns what is left of the budget. It does
+// not descend: a folder in it is emptied by moving the folders that it holds up beside it,
+// so that no nest is too deep, and then removed.
+func clearFolder(parent int, name string, budget int) int {
+	top, err := openFolder(parent, name)
+	if err != nil {
+		return budget - 1
+	}
+	defer unix.Close(top)
+	moved := 0
+	for budget > 0 {
+		names, err := folderNames(top)
+		if err != nil || len(names) == 0 {
+			break
+		}
+		before := budget
+		for _, n := range names {
+			if budget--; budget <= 0 {
+				break
+			}
+			if unix.Unlinkat(top, n, 0) == nil || unix.Unlinkat(top, n, unix.AT_REMOVEDIR) == nil {
+				continue
+			}
+			budget = liftFolder(top, n, &moved, budget)
+		}
+		if budget == before {
+			break
+		}
+	}
+	_ = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
+	return budget - 1
+}
+
+// liftFolder empties one folder of top: files are removed, folders are moved up into top
+// under new names.
+func liftFolder(top int, name string, moved *int, budget int) int {
+	fd, err := openFolder(top, name)
+	if err != nil {
+		return budget
+	}
+	defer unix.Close(fd)
+	names, err := folderNames(fd)
+	if err != nil {
+		return budget
+	}
+	for _, n := range names {
+		if budget--; budget <= 0 {
+			return budget
+		}
+		if unix.Unlinkat(fd, n, 0) == nil || unix.Unlinkat(fd, n, unix.AT_REMOVEDIR) == nil {
+			continue
+		}
+		*moved++
+		_ = unix.Renameat2(fd, n, top, "stockade-"+strconv.Itoa(*moved), unix.RENAME_NOREPLACE)
+	}
+	_ = unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
+	return budget
+}
+
+// openFolder opens a folder for listing and gives its owner back the rights that the
+// server may have taken away. The mode is set through the descriptor of a folder that was
+// opened without following a link and belongs to this user.
+func openFolder(parent int, name string) (int, error) {
+	path, err := unix.Openat(parent, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(path)
+	var st unix.Stat_t
+	if err := unix.Fstat(path, &st); err != nil {
+		return -1, err
+	}
+	if int(st.Uid) != unix.Geteuid() {
+		return -1, fmt.Errorf("%q belongs to user %d", name, st.Uid)
+	}
+	if st.Mode&0o700 != 0o700 {
+		if err := unix.Chmod(fdPath(path), 0o700); err != nil {
+			return -1, err
+		}
+	}
+	return unix.Openat(path, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// folderNames reads one buffer of names, without "." and "..", from the start.
+func folderNames(fd int) ([]string, error) {
+	if _, err := unix.Seek(fd, 0, unix.SEEK_SET); err != nil {
+		return nil, err
+	}
+	var buf [32 << 10]byte
+	n, err := unix.ReadDirent(fd, buf[:])
+	if err != nil {
+		return nil, err
+	}
+	_, _, names := unix.ParseDirent(buf[:n], -1, nil)
+	return names, nil
+}
