@@ -81,6 +81,12 @@ func fileChecks(p sandbox.Plan, m Machine) []Check {
 	deny("read another process's command line", OpRead, "/proc/"+strconv.Itoa(m.Parent)+"/cmdline")
 	deny("read another process's environment", OpRead, "/proc/"+strconv.Itoa(m.Parent)+"/environ")
 	deny("read an outside file", OpRead, m.Victim)
+	noAccess := Check{Layer: sandbox.LayerSeccomp, Name: "open an outside file without asking for access", Op: OpNoAccess, Path: m.Victim, Want: "EACCES", Outside: WorksOutside}
+	attribute := Check{Layer: sandbox.LayerSeccomp, Name: "list an outside file's attributes", Op: OpAttribute, Path: m.Victim, Want: "EOPNOTSUPP", Outside: WorksOutside}
+	out = append(out, noAccess)
+	if !slices.Contains(p.Filter.Allow, "listxattr") {
+		out = append(out, attribute)
+	}
 	out = append(out, Check{Layer: sandbox.LayerTruncate, Name: "cut an outside file short", Op: OpTruncate, Path: m.Victim, Want: truncateErrno(p)})
 	if p.Tmp.Path == "" {
 		return out
@@ -176,6 +182,9 @@ func filterChecks(p sandbox.Plan) []Check {
 	byPath := Check{Layer: sandbox.LayerSeccomp, Name: "change a mode by path (answered, not done)", Op: OpChmodIgnored, Path: p.Tmp.Path}
 	if p.Filter.Metadata == seccomp.MetadataRefuse {
 		byPath = Check{Layer: sandbox.LayerSeccomp, Name: "change a mode by path", Op: OpChmod, Path: p.Tmp.Path, Want: "EPERM"}
+	}
+	if !slices.Contains(p.Filter.Allow, "fchmod") {
+		out = append(out, Check{Layer: sandbox.LayerSeccomp, Name: "make a set-id program", Op: OpSetID, Path: p.Tmp.Path, Want: "EPERM"})
 	}
 	return append(out, byPath,
 		Check{Layer: sandbox.LayerSeccomp, Name: "change a mode on a descriptor", Op: OpFchmod, Path: p.Tmp.Path})

@@ -60,3 +60,22 @@ func fchmod(c Check) error {
 		return nil
 	})
 }
+
+// noAccess opens with access mode 3, for which Landlock asks no right (open(2)).
+func noAccess(c Check) error {
+	fd, err := unix.Open(c.Path, unix.O_ACCMODE|unix.O_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+func setID(c Check) error {
+	return onFile(c.Path, func(_ string, fd int) error { return unix.Fchmod(fd, unix.S_ISUID|0o755) })
+}
+
+// attribute lists the names of attributes; a file without any answers an empty list.
+func attribute(c Check) error {
+	_, err := unix.Listxattr(c.Path, nil)
+	return err
+}
