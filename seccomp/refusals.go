@@ -70,6 +70,12 @@ var refusals = [...]refusal{
 		"names files by handle and not by path",
 	},
 	{
+		// EOPNOTSUPP is what a file system without attributes answers.
+		unix.EOPNOTSUPP,
+		[]string{"getxattr", "getxattrat", "lgetxattr", "listxattr", "listxattrat", "llistxattr"},
+		"reads extended attributes of files outside the grants: Landlock does not cover them",
+	},
+	{
 		unix.EPERM,
 		[]string{"fanotify_init", "fanotify_mark"},
 		"watches files outside the grants",

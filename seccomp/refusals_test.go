@@ -158,7 +158,7 @@ func TestNewerCallsThatNobodyJudged(t *testing.T) {
 				t.Errorf("%s: %s gives %s, want ENOSYS", arch, name, got)
 			}
 		}
-		for _, name := range []string{"cachestat", "futex_wait", "futex_wake", "futex_requeue", "mseal", "getxattrat", "listxattrat"} {
+		for _, name := range []string{"cachestat", "futex_wait", "futex_wake", "futex_requeue", "mseal"} {
 			if got := j.ask(name); got != allowed {
 				t.Errorf("%s: %s gives %s, want %s", arch, name, got, allowed)
 			}
@@ -206,7 +206,7 @@ func TestWhatProgramsNeed(t *testing.T) {
 		"read", "write", "close", "openat", "newfstatat", "statx", "fstat", "mmap", "munmap", "mprotect", "madvise", "brk", "futex",
 		"execve", "exit", "exit_group", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "getrandom", "epoll_create1",
 		"epoll_ctl", "epoll_pwait", "eventfd2", "pipe2", "dup3", "fcntl", "getdents64", "readlinkat", "mkdirat", "unlinkat",
-		"renameat2", "ftruncate", "fchmod", "fchown", "fsetxattr", "fremovexattr", "getxattr", "capget", "prctl", "set_robust_list",
+		"renameat2", "ftruncate", "fchmod", "fchown", "fsetxattr", "fremovexattr", "fgetxattr", "capget", "prctl", "set_robust_list",
 		"set_tid_address", "rseq", "clock_nanosleep", "sched_getaffinity", "sched_getscheduler", "sched_getparam", "pkey_alloc",
 		"getpid", "wait4", "waitid", "kill", "tgkill", "pidfd_open", "pidfd_send_signal", "setsid", "setpgid", "landlock_create_ruleset",
 		"landlock_add_rule", "landlock_restrict_self", "seccomp", "inotify_init1", "inotify_rm_watch", "recvfrom", "recvmsg",
