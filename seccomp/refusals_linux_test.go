@@ -91,6 +91,12 @@ var refusalRows = []refusal{
 	{"fanotify_init", []uintptr{0xffffffff, 0}, eperm, privileged},
 	{"fanotify_mark", []uintptr{noDescriptor, 0xffffffff, 0, 0, 0}, eperm, anybody},
 	{"inotify_add_watch", []uintptr{noDescriptor, bad, 1}, unix.EACCES, anybody},
+	{"getxattr", []uintptr{bad, bad, 0, 0}, unix.EOPNOTSUPP, anybody},
+	{"lgetxattr", []uintptr{bad, bad, 0, 0}, unix.EOPNOTSUPP, anybody},
+	{"getxattrat", []uintptr{noDescriptor, bad, 0, bad, bad, 16}, unix.EOPNOTSUPP, anybody},
+	{"listxattr", []uintptr{bad, 0, 0}, unix.EOPNOTSUPP, anybody},
+	{"llistxattr", []uintptr{bad, 0, 0}, unix.EOPNOTSUPP, anybody},
+	{"listxattrat", []uintptr{noDescriptor, bad, 0, 0, 0}, unix.EOPNOTSUPP, anybody},
 
 	{"shmget", []uintptr{0, 0, 0}, unix.ENOSYS, anybody},
 	{"shmat", []uintptr{0x7fffffff, 0, 0}, unix.ENOSYS, anybody},

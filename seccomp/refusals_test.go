@@ -17,7 +17,8 @@ var mandatory = map[string][]string{
 		"shmget", "shmat", "shmctl", "shmdt", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop",
 		"semctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr",
 	},
-	"EACCES": {"inotify_add_watch"},
+	"EACCES":  {"inotify_add_watch"},
+	"ENOTSUP": {"getxattr", "lgetxattr", "getxattrat", "listxattr", "llistxattr", "listxattrat"},
 	"EPERM": {
 		"unshare", "setns", "listns",
 		"mount", "umount2", "mount_setattr", "open_tree", "open_tree_attr", "move_mount", "fsopen", "fsmount", "fsconfig",
