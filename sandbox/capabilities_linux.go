@@ -62,17 +62,11 @@ func dropCapabilities() (boundingState, error) {
 // first number beyond its last one.
 func emptyBounding() error {
 	for c := uintptr(0); ; c++ {
-		set, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) && c > unix.CAP_SETFCAP {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading bounding capability %d: %w", c, err)
-		}
-		if set == 0 {
-			continue
-		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
 			return fmt.Errorf("dropping bounding capability %d: %w", c, err)
 		}
 	}

@@ -146,20 +146,25 @@ func (o *Opened) discard() {
 	o.made = nil
 }
 
-// RunName is the name of a temporary folder of one run: the PID namespace, the process and
-// its start time in clock ticks since boot, which together no other process ever has
-// (proc_pid_stat(5) field 22; exec keeps both).
+// RunName is the name of a temporary folder of one run: the PID namespace, the process,
+// and the time since boot in clock ticks. The process started before that time, and
+// execve(2) keeps both its number and its start time, so that a later start can tell the
+// server from a process that got its number afterwards (see ended).
 func RunName() (string, error) {
 	ns, err := pidNamespace()
 	if err != nil {
 		return "", err
 	}
-	start, err := startTime(os.Getpid())
-	if err != nil {
-		return "", err
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return "", fmt.Errorf("asking for the time since boot: %w", err)
 	}
-	return fmt.Sprintf("%d-%d-%d", ns, os.Getpid(), start), nil
+	ticks := now.Sec*ticksPerSecond + now.Nsec/(1e9/ticksPerSecond)
+	return fmt.Sprintf("%d-%d-%d", ns, os.Getpid(), ticks), nil
 }
+
+// ticksPerSecond is USER_HZ, the unit of /proc/PID/stat; 100 on both architectures.
+const ticksPerSecond = 100
 
 func pidNamespace() (uint64, error) {
 	var st unix.Stat_t

@@ -131,8 +131,9 @@ func TestEnded(t *testing.T) {
 		name string
 		want bool
 	}{
-		{fmt.Sprintf("%d-%d-%d", ns, os.Getpid(), start+1), true},
+		{fmt.Sprintf("%d-%d-%d", ns, os.Getpid(), start-1), true}, // an earlier process of that number
 		{fmt.Sprintf("%d-%d-%d", ns, os.Getpid(), start), false},
+		{fmt.Sprintf("%d-%d-%d", ns, os.Getpid(), start+1), false},
 		{fmt.Sprintf("%d-%d-1", ns, 1<<22+1), true}, // above the largest process number
 		{fmt.Sprintf("%d-%d-1", ns+1, 1<<22+1), false},
 		{"something else", false},

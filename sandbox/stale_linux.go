@@ -44,21 +44,22 @@ func removeStale(runs, current string) {
 	}
 }
 
-// ended tells whether the run that a folder is named after is over for certain.
+// ended tells whether the run that a folder is named after is over for certain: there is
+// no such process, or the one with its number started after the folder was named.
 func ended(name string, ns uint64) bool {
-	var folderNS, start uint64
+	var folderNS, named uint64
 	var pid int
-	if n, err := fmt.Sscanf(name, "%d-%d-%d", &folderNS, &pid, &start); n != 3 || err != nil {
+	if n, err := fmt.Sscanf(name, "%d-%d-%d", &folderNS, &pid, &named); n != 3 || err != nil {
 		return false
 	}
 	if folderNS != ns || pid <= 0 {
 		return false
 	}
-	now, err := startTime(pid)
+	started, err := startTime(pid)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return true
 	}
-	return err == nil && now != start
+	return err == nil && started > named
 }
 
 // clearFolder empties and removes a folder and returns what is left of the budget. It does
