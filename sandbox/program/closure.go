@@ -56,11 +56,11 @@ func (s *search) companions(e executable) error {
 	// compiled in, and fills new repositories from its templates.
 	prefix := parentOf(parentOf(e.entry.path))
 	for _, folder := range [...]string{prefix + "/lib/git-core", prefix + "/libexec/git-core"} {
-		if err := s.gitHelpers(folder); err != nil {
+		if err := s.gitHelpers(folder, prefix); err != nil {
 			return err
 		}
 	}
-	s.needFolder(prefix+"/share/git-core/templates", "templates of new git repositories", tolerable)
+	s.needWithin(prefix+"/share/git-core/templates", prefix, "templates of new git repositories", tolerable)
 	// Absent ones are nothing to git; refused ones are a warning at every command.
 	s.needFile("/etc/gitconfig", "the system's configuration of git")
 	s.needFile("/etc/gitattributes", "the system's configuration of git")
@@ -69,8 +69,9 @@ func (s *search) companions(e executable) error {
 
 // gitHelpers adds the ELF programs of git's folder; links to git itself are many of them.
 // Its shell and Perl scripts need interpreters that a profile grants by name or not at
-// all, and what listens for others is not for a server.
-func (s *search) gitHelpers(folder string) error {
+// all, and what listens for others is not for a server. Links out of git's prefix are none
+// of git's.
+func (s *search) gitHelpers(folder, prefix string) error {
 	seen := map[string]bool{}
 	var helpers []string
 	err := s.list(folder, func(name string, _ uint8) bool {
@@ -79,7 +80,7 @@ func (s *search) gitHelpers(folder string) error {
 			return true
 		}
 		found, err := s.real(join(folder, name))
-		if err == nil && found.regular() && !seen[found.path] && s.runnable(found.path) {
+		if err == nil && found.regular() && inside(found.path, prefix) && !seen[found.path] && s.runnable(found.path) {
 			seen[found.path] = true
 			helpers = append(helpers, found.path)
 		}

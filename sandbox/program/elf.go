@@ -37,7 +37,8 @@ const (
 	elfTagRPath    = 15
 	elfTagRunPath  = 29
 	elfTagFlags1   = 0x6ffffffb
-	elfFlagNoDeflt = 0x800 // DF_1_NODEFLIB
+	elfFlagNoDeflt = 0x800      // DF_1_NODEFLIB
+	elfFlagPIE     = 0x08000000 // DF_1_PIE, set by linkers since binutils 2.26
 )
 
 var errNotELF = errors.New("not an ELF file")
@@ -97,7 +98,14 @@ type image struct {
 	rPath, runPath string
 	// noDefault says that neither the cache nor the default folders are searched.
 	noDefault bool
+	// starts says that the file is made to be started: it is no shared object, or a
+	// position-independent program, which glibc refuses to map as a library.
+	starts bool
 }
+
+// library says whether a file can be nothing but a library. libc and loaders that can be
+// started too are not told apart from programs here.
+func (i image) library() bool { return !i.starts && i.loader == "" }
 
 // isELF says whether the kernel takes a file with this beginning for an ELF file.
 func isELF(head []byte) bool { return len(head) >= 4 && string(head[:4]) == "\x7fELF" }
@@ -143,9 +151,11 @@ func readELF(r io.ReaderAt, head []byte) (image, error) {
 	default:
 		return image{}, fmt.Errorf("unknown ELF byte order %d", header[5])
 	}
-	if kind := e.order.Uint16(header[16:]); kind != elfTypeExec && kind != elfTypeDyn {
+	kind := e.order.Uint16(header[16:])
+	if kind != elfTypeExec && kind != elfTypeDyn {
 		return image{}, fmt.Errorf("ELF type %d is no program or library", kind)
 	}
+	found.starts = kind == elfTypeExec
 	found.machine.number = e.order.Uint16(header[18:])
 	segments, err := e.segments(header)
 	if err != nil {
@@ -279,6 +289,7 @@ func (e *elfReader) dynamic(found *image, s segment, segments []segment) error {
 			runPath = value
 		case elfTagFlags1:
 			found.noDefault = value&elfFlagNoDeflt != 0
+			found.starts = found.starts || value&elfFlagPIE != 0
 		}
 	}
 	if len(needed) == 0 && soName == 0 && rPath == 0 && runPath == 0 {

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -35,6 +36,8 @@ type libraries struct {
 	files []string            // real paths, in the order they were found
 	// missing are libraries of the program itself that were not found.
 	missing []string
+	// refused says why files or names that were asked for are not readable.
+	refused []string
 	// cut says that maxLibraries was reached.
 	cut  bool
 	head [elfHeadSize]byte
@@ -59,8 +62,9 @@ func newLibraries(t *tree, l loader, real string, img image) *libraries {
 				continue
 			}
 			s.loaded[name] = struct{}{}
+			refused := len(s.refused)
 			found := s.locate(name, asking)
-			if len(found) == 0 {
+			if len(found) == 0 && len(s.refused) == refused {
 				s.missing = append(s.missing, name)
 			}
 			for _, o := range found {
@@ -103,6 +107,9 @@ func (s *libraries) optional(name string) {
 
 // follow adds what objects outside of the program's own closure ask for. The same name
 // may mean another file to each, so a name is settled only together with its folders.
+//
+// These objects are the server's own files. What they ask for by a path is not followed:
+// packages bring their libraries along and name them by names.
 func (s *libraries) follow(queue []*object) {
 	if s.asked == nil {
 		s.asked = make(map[string]struct{}, 16)
@@ -113,6 +120,10 @@ func (s *libraries) follow(queue []*object) {
 		folders := strings.Join(s.ownFolders(asking), ":")
 		for _, name := range asking.image.needed {
 			if _, ok := s.loaded[name]; ok {
+				continue
+			}
+			if strings.Contains(name, "/") {
+				s.refuse("%q asks for the library %q by a path, which is not followed", asking.real, name)
 				continue
 			}
 			key := name
@@ -263,10 +274,46 @@ func (s *libraries) expand(path string, o *object) []string {
 
 func (s *libraries) tryFor(path string, asking *object) *object {
 	o := s.try(path)
-	if o != nil {
-		o.parent = asking
+	if o == nil {
+		return nil
+	}
+	o.parent = asking
+	if !o.image.library() && !s.ownLibrary(o) {
+		s.refuse("%q asks for %q, which is a program and no library", asking.real, o.real)
+		return nil
 	}
 	return o
+}
+
+// ownLibrary says whether an object that can be started too is one of the loader's own
+// libraries: libc.so.6 has a loader, and prints its version when it is started. Programs
+// do not lie in those folders under a library's name.
+func (s *libraries) ownLibrary(o *object) bool {
+	base := baseOf(o.real)
+	if !strings.HasSuffix(base, ".so") && !strings.Contains(base, ".so.") {
+		return false
+	}
+	folder := parentOf(o.real)
+	if folder == parentOf(s.loader.real) {
+		return true
+	}
+	for _, own := range s.loader.folders {
+		if found, err := s.tree.real(own); err == nil && found.path == folder {
+			return true
+		}
+	}
+	for _, c := range s.loader.cache.find(baseOf(o.path), s.machine) {
+		if found, err := s.tree.real(c.path); err == nil && found.path == o.real {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *libraries) refuse(format string, args ...any) {
+	if len(s.refused) < maxNotes {
+		s.refused = appendNew(s.refused, fmt.Sprintf(format, args...))
+	}
 }
 
 // try opens a file and returns it if the program could map it.

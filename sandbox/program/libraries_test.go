@@ -326,3 +326,70 @@ func TestClosureAgreesWithTheLoader(t *testing.T) {
 		})
 	}
 }
+
+// TestProgramsAreNoLibraries: a needed name must not make a program readable, which the
+// loader could start then.
+func TestProgramsAreNoLibraries(t *testing.T) {
+	const site = "usr/lib/python3.11/site-packages/"
+	build := func(t *testing.T) *world {
+		t.Helper()
+		w := pythonWorld(t)
+		w.program("usr/bin/dash")
+		w.program("usr/bin/libdash.so")
+		w.link("dash", "usr/bin/liblink.so")
+		w.elf("usr/bin/libpie.so", elfFile{flags1: 0x08000000})
+		w.elf("usr/bin/libexec.so", elfFile{kind: 2})
+		w.elf("usr/bin/libgood.so", elfFile{})
+		w.elf("lib/libself.so.1", elfFile{loader: w.at("lib/ld.so")})
+		w.program("lib/tool")
+		return w
+	}
+	tests := []struct{ name, needed, want, note string }{
+		{"path of a program", "/usr/bin/dash", "", `asks for the library "/usr/bin/dash" by a path`},
+		{"path of a library", "ROOT/usr/bin/libgood.so", "", `asks for the library "ROOT/usr/bin/libgood.so" by a path`},
+		{"path from its own folder", "$ORIGIN/../../../bin/libgood.so", "", "by a path, which is not followed"},
+		{"program", "dash", "", `asks for "ROOT/usr/bin/dash", which is a program and no library`},
+		{"program under a library's name", "libdash.so", "", `asks for "ROOT/usr/bin/libdash.so", which is a program`},
+		{"link to a program", "liblink.so", "", `asks for "ROOT/usr/bin/dash", which is a program`},
+		{"program without a loader of its own", "libpie.so", "", `asks for "ROOT/usr/bin/libpie.so", which is a program`},
+		{"static program", "libexec.so", "", `asks for "ROOT/usr/bin/libexec.so", which is a program`},
+		{"program beside the loader", "tool", "", `asks for "ROOT/lib/tool", which is a program`},
+		{"library", "libgood.so", "usr/bin/libgood.so", ""},
+		{"the loader's own library that starts", "libself.so.1", "lib/libself.so.1", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := build(t)
+			needed := strings.ReplaceAll(tt.needed, "ROOT", w.root)
+			w.elf(site+"pkg/_x.so", elfFile{needed: []string{needed}, runPath: w.at("usr/bin")})
+			p := w.mustResolve("python3")
+			want := []string{"lib/libc.so.6", "usr/lib/python3.11"}
+			if tt.want != "" {
+				want = append(want, tt.want)
+				slices.Sort(want)
+			}
+			if diff := cmp.Diff(want, w.reads(p.Read)); diff != "" {
+				t.Errorf("read (-want +got):\n%s", diff)
+			}
+			if notes := w.notes(p); !strings.Contains(notes, tt.note) || tt.note == "" && notes != "" {
+				t.Errorf("notes %q, want %q", notes, tt.note)
+			}
+		})
+	}
+	// A program's own needs.
+	w := build(t)
+	w.elf("usr/bin/p", elfFile{loader: w.at("lib/ld.so"), needed: []string{w.at("usr/bin/dash"), "libself.so.1", w.at("usr/bin/libgood.so")}})
+	p := w.mustResolve("p")
+	if diff := cmp.Diff([]string{"lib/libself.so.1", "usr/bin/libgood.so"}, w.reads(p.Read)); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	if want := `"ROOT/usr/bin/p" asks for "ROOT/usr/bin/dash", which is a program and no library`; w.notes(p) != want {
+		t.Errorf("notes %q, want %q", w.notes(p), want)
+	}
+	// A program in the place of the loader, which would become executable.
+	w.elf("usr/bin/q", elfFile{loader: w.at("usr/bin/dash")})
+	_, err := w.resolve("q")
+	if refused, ok := asRefused(err); !ok || refused.Reason != "its loader cannot be read" || !strings.Contains(err.Error(), "a program and no loader") {
+		t.Errorf("error %v", err)
+	}
+}

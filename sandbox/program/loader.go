@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -42,6 +43,9 @@ func (t *tree) learn(named string, m machine) (loader, error) {
 	if err != nil {
 		return loader{}, err
 	}
+	if err := t.checkLoader(found); err != nil {
+		return loader{}, err
+	}
 	l := loader{named: named, real: found.path}
 	if strings.HasPrefix(baseOf(named), "ld-musl-") {
 		l.musl = true
@@ -69,6 +73,26 @@ func (t *tree) learn(named string, m machine) (loader, error) {
 		}
 	}
 	return l, nil
+}
+
+var errNoLoader = errors.New("it is a program and no loader")
+
+// checkLoader refuses programs in the place of a loader: the kernel would map any, and a
+// server that brings its own program could make another one executable that way.
+func (t *tree) checkLoader(found entry) error {
+	f, err := t.open(found)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	img, err := readELF(f, nil)
+	if err != nil {
+		return err
+	}
+	if !img.library() {
+		return errNoLoader
+	}
+	return nil
 }
 
 // isSystemFolder says whether a folder is one where distributions keep their own loader.

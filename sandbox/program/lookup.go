@@ -34,6 +34,7 @@ func (s *search) splitPath() {
 			s.folders = append(s.folders, folder)
 		}
 	}
+	s.persons = slices.Clip(s.folders)
 }
 
 // find turns a command's name into an absolute path. Names with a slash are paths; the

@@ -52,6 +52,9 @@ func (s *search) addLibraries(of string) {
 	for _, path := range s.libraries.files {
 		s.need(Need{Path: path, Why: "library of " + of})
 	}
+	for _, refused := range s.libraries.refused {
+		s.note("%s", refused)
+	}
 	if s.libraries.cut {
 		s.note("%q needs more than %d libraries; not all are readable in the jail", of, maxLibraries)
 	}
@@ -90,6 +93,30 @@ func (s *search) needFolder(path, why string, absence absence) string {
 	return found.path
 }
 
+// needWithin is needFolder, or needFile, for what a server could have made itself: a path
+// whose links lead out of the tree that it belongs to is not granted. tree is a real
+// path. It returns the real path of what is granted; "" when nothing is.
+func (s *search) needWithin(path, tree, why string, absence absence) string {
+	found, err := s.real(path)
+	if err != nil || !found.folder() && !found.regular() {
+		return ""
+	}
+	if !inside(found.path, tree) {
+		s.note("%q is a link to %q, which lies outside of %q and is not readable; %s", path, found.path, tree, readHint(found.path))
+		return ""
+	}
+	if found.folder() {
+		return s.needFolder(found.path, why, absence)
+	}
+	s.need(Need{Path: found.path, Why: why, Optional: absence == tolerable})
+	return found.path
+}
+
+// readHint says how a person grants what a server's files could not.
+func readHint(path string) string {
+	return fmt.Sprintf("add read: [%q] to the profile if it should be", path)
+}
+
 // absence says whether the program starts without a folder.
 type absence uint8
 
@@ -98,6 +125,13 @@ const (
 	tolerable
 )
 
+// maxNotes bounds what a person is told; a project's files can ask for more.
+const maxNotes = 64
+
 func (s *search) note(format string, args ...any) {
+	if len(s.program.Notes) >= maxNotes {
+		s.program.Notes = appendNew(s.program.Notes[:maxNotes], "there are more notes, which are left out")
+		return
+	}
 	s.program.Notes = appendNew(s.program.Notes, fmt.Sprintf(format, args...))
 }

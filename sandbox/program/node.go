@@ -124,22 +124,53 @@ func nodeOption(name string) optionRole {
 func (s *search) nodeCommandLine() {
 	line := parseNodeLine(s.program.Args)
 	s.program.Args = line.args
+	if s.origin == "" {
+		for _, file := range line.files {
+			s.needFile(s.absolute(file), "file named by an option of node")
+		}
+		for _, module := range line.modules {
+			s.preloaded(module)
+		}
+		s.nodeScript(line)
+		return
+	}
+	// The script's own package first: what the options name has to lie in it.
+	s.program.Package = s.nodePackage(s.origin)
+	s.nodeScript(line)
 	for _, file := range line.files {
-		s.needFile(s.absolute(file), "file named by an option of node")
+		if found, err := s.real(s.absolute(file)); err == nil {
+			s.leaveOut(found.path)
+		}
 	}
 	for _, module := range line.modules {
-		s.preloaded(module)
+		if found, ok := s.nodeModule(module); ok {
+			s.leaveOut(found.path())
+		}
 	}
+}
+
+// nodeScript finds the script of a command line and adds its package.
+func (s *search) nodeScript(line nodeLine) {
 	if !line.hasEntry {
 		return
 	}
-	entry, ok := s.nodeEntry(s.absolute(strings.TrimPrefix(line.entry, "file://")))
+	path := s.absolute(strings.TrimPrefix(line.entry, "file://"))
+	entry, ok := s.nodeEntry(path)
 	if !ok {
 		s.note("the script %q was not found", line.entry)
 		return
 	}
 	s.program.Entry = entry
-	s.program.Package = s.nodePackage(entry)
+	switch folder, err := s.real(path); {
+	case err == nil && folder.folder() && !inside(entry, folder.path):
+		// A package.json, or a link in the folder, chose it.
+		s.note("the main file of %q is %q, which lies outside of it and is not readable; %s", folder.path, entry, readHint(entry))
+	case entry == s.origin:
+	case s.granting(entry):
+		s.program.Package = s.nodePackage(entry)
+	default:
+		s.leaveOut(entry)
+	}
 }
 
 // nodeEntry resolves the script as node does: the very file, the name with a suffix, or
@@ -173,28 +204,66 @@ func (s *search) nodeFile(path string) (string, bool) {
 	return "", false
 }
 
-// preloaded adds the package of a module that node loads before the script. Names without
-// a path are looked up in the node_modules folders above the working folder, as node does.
+// preloaded adds the package of a module that node loads before the script, or the file
+// alone when it belongs to none.
 func (s *search) preloaded(module string) {
-	if strings.HasPrefix(module, ".") || strings.HasPrefix(module, "/") || strings.HasPrefix(module, "file:///") {
-		if entry, ok := s.nodeEntry(s.absolute(strings.TrimPrefix(module, "file://"))); ok {
-			s.nodePackage(entry)
-			return
-		}
-		s.note("the module %q was not found", module)
+	found, ok := s.nodeModule(module)
+	if !ok {
 		return
+	}
+	if found.tree != "" && !inside(found.entry, found.tree) {
+		s.note("the module %q is a link to %q, which lies outside of %q and is not readable; %s",
+			module, found.path(), found.tree, readHint(found.path()))
+		return
+	}
+	s.nodePackage(found.entry)
+}
+
+// nodeModule is a module that an option names.
+type nodeModule struct {
+	entry string // real path of the file, or of the package.json
+	// tree is what a module that was found by its name has to lie in: the node_modules
+	// folder or the workspace around it. It is "" for a module named by a path.
+	tree string
+}
+
+// path is the file, or the package's folder.
+func (m nodeModule) path() string {
+	if m.tree != "" {
+		return parentOf(m.entry)
+	}
+	return m.entry
+}
+
+// nodeModule finds a module. Names without a path are looked up in the node_modules
+// folders above the working folder, as node does. ok is false for those of node's own.
+func (s *search) nodeModule(module string) (found nodeModule, ok bool) {
+	if strings.HasPrefix(module, ".") || strings.HasPrefix(module, "/") || strings.HasPrefix(module, "file:///") {
+		entry, ok := s.nodeEntry(s.absolute(strings.TrimPrefix(module, "file://")))
+		if !ok {
+			s.note("the module %q was not found", module)
+		}
+		return nodeModule{entry: entry}, ok
 	}
 	if strings.HasPrefix(module, "node:") || strings.HasPrefix(module, "data:") {
-		return
+		return nodeModule{}, false
 	}
 	name := packageName(module)
+	if !isPackageName(name) {
+		return nodeModule{}, false
+	}
 	for folder := s.facts.Dir; ; folder = parentOf(folder) {
-		if found, err := s.real(join(folder, "node_modules/"+name)); err == nil && found.folder() {
-			s.nodePackage(found.path + "/package.json")
-			return
+		target, err := s.real(join(folder, "node_modules/"+name))
+		if err == nil && target.folder() && s.isFile(target.path+"/package.json") {
+			above := s.folderOf(join(folder, "x"))
+			tree := s.workspaceRoot(above)
+			if tree == "" {
+				tree = join(above, "node_modules")
+			}
+			return nodeModule{entry: target.path + "/package.json", tree: tree}, true
 		}
 		if folder == "/" {
-			return // one of node's own, such as -r fs
+			return nodeModule{}, false // one of node's own, such as -r fs
 		}
 	}
 }

@@ -42,6 +42,9 @@ func TestNodeEntries(t *testing.T) {
 	w.file("home/me/code/badmain/index.js", "")
 	w.link("ROOT/home/me/elsewhere/x/cli.mjs", "home/me/code/link")
 
+	lone := func(path string) string {
+		return `no package.json near the script "ROOT/home/me/` + path + `": only this file is readable; add read: for more`
+	}
 	tests := []struct {
 		name  string
 		argv  []string
@@ -49,20 +52,20 @@ func TestNodeEntries(t *testing.T) {
 		args  []string
 		note  string
 	}{
-		{"file", []string{"node", "a.js", "-x", "y"}, "code/a.js", []string{"-x", "y"}, ""},
-		{"other name of node", []string{"nodejs", "a.js"}, "code/a.js", []string{}, ""},
-		{"versioned node", []string{"ROOT/opt/node-v22/bin/node-22", "a.js"}, "code/a.js", []string{}, ""},
-		{"absolute", []string{"node", "ROOT/home/me/code/a.js"}, "code/a.js", []string{}, ""},
-		{"suffix left out", []string{"node", "./a"}, "code/a.js", []string{}, ""},
-		{"exact name first", []string{"node", "both"}, "code/both", []string{}, ""},
-		{"json", []string{"node", "data"}, "code/data.json", []string{}, ""},
+		{"file", []string{"node", "a.js", "-x", "y"}, "code/a.js", []string{"-x", "y"}, lone("code/a.js")},
+		{"other name of node", []string{"nodejs", "a.js"}, "code/a.js", []string{}, lone("code/a.js")},
+		{"versioned node", []string{"ROOT/opt/node-v22/bin/node-22", "a.js"}, "code/a.js", []string{}, lone("code/a.js")},
+		{"absolute", []string{"node", "ROOT/home/me/code/a.js"}, "code/a.js", []string{}, lone("code/a.js")},
+		{"suffix left out", []string{"node", "./a"}, "code/a.js", []string{}, lone("code/a.js")},
+		{"exact name first", []string{"node", "both"}, "code/both", []string{}, lone("code/both")},
+		{"json", []string{"node", "data"}, "code/data.json", []string{}, lone("code/data.json")},
 		{"folder with a main", []string{"node", "main"}, "code/main/lib/start.js", []string{}, ""},
 		{"folder whose main is a folder", []string{"node", "folder"}, "code/folder/sub/index.js", []string{}, ""},
 		{"folder whose main is gone", []string{"node", "badmain"}, "code/badmain/index.js", []string{}, ""},
-		{"folder with an index", []string{"node", "index/"}, "code/index/index.js", []string{}, ""},
-		{"link", []string{"node", "link"}, "elsewhere/x/cli.mjs", []string{}, ""},
-		{"options", []string{"node", "--no-warnings", "--title", "t", "-C", "dev", "a.js"}, "code/a.js", []string{}, ""},
-		{"dash", []string{"node", "--", "-dash.js", "-x"}, "code/-dash.js", []string{"-x"}, ""},
+		{"folder with an index", []string{"node", "index/"}, "code/index/index.js", []string{}, lone("code/index/index.js")},
+		{"link", []string{"node", "link"}, "elsewhere/x/cli.mjs", []string{}, lone("elsewhere/x/cli.mjs")},
+		{"options", []string{"node", "--no-warnings", "--title", "t", "-C", "dev", "a.js"}, "code/a.js", []string{}, lone("code/a.js")},
+		{"dash", []string{"node", "--", "-dash.js", "-x"}, "code/-dash.js", []string{"-x"}, lone("code/-dash.js")},
 		{"eval", []string{"node", "-e", "0", "a.js"}, "", []string{"a.js"}, ""},
 		{"nothing", []string{"node"}, "", []string{}, ""},
 		{"gone", []string{"node", "gone.js", "x"}, "", []string{"x"}, `the script "gone.js" was not found`},
@@ -133,40 +136,43 @@ func TestNodePackages(t *testing.T) {
 			name:     "no package",
 			files:    map[string]string{work + "/tools/a.js": "", work + "/tools/b.js": ""},
 			entry:    work + "/tools/a.js",
-			wantRead: []string{work + "/tools"},
+			wantRead: []string{work + "/tools/a.js"},
+			note:     `no package.json near the script "ROOT/home/me/code/tools/a.js": only this file is readable`,
 		},
 		{
 			name:     "package.json of the home folder is not taken",
 			files:    map[string]string{"home/me/package.json": `{"name":"home"}`, work + "/a.js": ""},
 			entry:    work + "/a.js",
-			wantRead: []string{work},
+			wantRead: []string{work + "/a.js"},
+			note:     `no package.json near the script "ROOT/home/me/code/a.js"`,
 		},
 		{
 			name:     "script in the home folder",
 			files:    map[string]string{"home/me/package.json": `{"name":"home"}`, "home/me/a.js": ""},
 			entry:    "home/me/a.js",
 			wantRead: []string{"home/me/a.js"},
-			note:     `only the script "ROOT/home/me/a.js" itself is readable`,
+			note:     `no package.json near the script "ROOT/home/me/a.js"`,
 		},
 		{
 			name:     "script above the home folder",
 			files:    map[string]string{"home/a.js": ""},
 			entry:    "home/a.js",
 			wantRead: []string{"home/a.js"},
-			note:     `only the script "ROOT/home/a.js" itself is readable`,
+			note:     `no package.json near the script "ROOT/home/a.js"`,
 		},
 		{
 			name:     "script among downloads",
 			files:    map[string]string{"home/me/Downloads/a.js": ""},
 			entry:    "home/me/Downloads/a.js",
 			wantRead: []string{"home/me/Downloads/a.js"},
-			note:     "only the script",
+			note:     "no package.json near the script",
 		},
 		{
 			name:     "script among programs",
 			files:    map[string]string{"usr/local/bin/tool": ""},
 			entry:    "usr/local/bin/tool",
 			wantRead: []string{"usr/local/bin/tool"},
+			note:     `no package.json near the script "ROOT/usr/local/bin/tool"`,
 		},
 		{
 			name: "global package with its dependencies inside",
@@ -310,14 +316,14 @@ func TestNodePackages(t *testing.T) {
 			links:    map[string]string{work + "/node_modules/d": "ROOT/home/me/private"},
 			entry:    work + "/index.js",
 			wantRead: []string{work}, pkg: "s",
-			note: `the dependency "d" is a link to "ROOT/home/me/private", which is not that package and not readable`,
+			note: `the dependency "d" lies at "ROOT/home/me/private", outside of the package and its workspace, and is not readable`,
 		},
 		{
 			name:     "a link to the home folder opens nothing",
 			files:    map[string]string{work + "/package.json": `{"name":"s","dependencies":{"d":"1"}}`, work + "/index.js": "", "home/me/package.json": `{"name":"d"}`},
 			links:    map[string]string{work + "/node_modules/d": "ROOT/home/me"},
 			entry:    work + "/index.js",
-			wantRead: []string{work}, pkg: "s", note: `the dependency "d" is a link to "ROOT/home/me"`,
+			wantRead: []string{work}, pkg: "s", note: `the dependency "d" lies at "ROOT/home/me", outside`,
 		},
 		{
 			name:     "a name that leads upwards is none",
@@ -329,19 +335,19 @@ func TestNodePackages(t *testing.T) {
 			name:     "broken package.json",
 			files:    map[string]string{work + "/package.json": `{"name":`, work + "/sub/index.js": ""},
 			entry:    work + "/sub/index.js",
-			wantRead: []string{work + "/sub"}, note: `"ROOT/home/me/code/package.json" is not used: not valid JSON`,
+			wantRead: []string{work + "/sub/index.js"}, note: `"ROOT/home/me/code/package.json" is not used: not valid JSON`,
 		},
 		{
 			name:     "huge package.json",
 			files:    map[string]string{work + "/package.json": `{"name":"` + strings.Repeat("x", 1<<20) + `"}`, work + "/index.js": ""},
 			entry:    work + "/index.js",
-			wantRead: []string{work}, note: `"ROOT/home/me/code/package.json" cannot be read: larger than`,
+			wantRead: []string{work + "/index.js"}, note: `"ROOT/home/me/code/package.json" cannot be read: larger than`,
 		},
 		{
 			name:     "endless dependencies",
 			files:    map[string]string{work + "/package.json": manyDependencies(5000), work + "/index.js": ""},
 			entry:    work + "/index.js",
-			wantRead: []string{work}, note: "more than 4096 names in a list",
+			wantRead: []string{work + "/index.js"}, note: "more than 4096 names in a list",
 		},
 		{
 			name:     "script in .bin",
@@ -394,18 +400,20 @@ func TestPackageFilesCannotHang(t *testing.T) {
 func TestNodePreloads(t *testing.T) {
 	w := nodeWorld(t)
 	w.file("home/me/code/index.js", "")
+	w.file("home/me/code/package.json", `{"name":"s"}`)
+	w.file("home/me/hooks/token", "")
 	w.file("home/me/node_modules/tsx/package.json", `{"name":"tsx"}`)
 	w.file("home/me/node_modules/tsx/dist/loader.mjs", "")
 	w.file("home/me/hooks/trace.js", "")
 	w.file("home/me/env/server.env", "")
 	p := w.mustResolve("node", "--import", "tsx/esm", "-r", "../hooks/trace", "-r", "fs", "--import=data:text/javascript,0",
 		"--env-file=../env/server.env", "--env-file-if-exists", "../env/none.env", "index.js")
-	want := []string{"home/me/code", "home/me/env/server.env", "home/me/hooks", "home/me/node_modules/tsx"}
+	want := []string{"home/me/code", "home/me/env/server.env", "home/me/hooks/trace.js", "home/me/node_modules/tsx"}
 	if diff := cmp.Diff(want, beyond(w.reads(p.Read))); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
-	if len(p.Notes) != 0 {
-		t.Errorf("notes %q", p.Notes)
+	if notes := w.notes(p); notes != `no package.json near the script "ROOT/home/me/hooks/trace.js": only this file is readable; add read: for more` {
+		t.Errorf("notes %q", notes)
 	}
 	p = w.mustResolve("node", "-r", "./gone.js", "index.js")
 	if w.notes(p) != `the module "./gone.js" was not found` {
@@ -415,16 +423,28 @@ func TestNodePreloads(t *testing.T) {
 
 func TestNodeReadsItsOpenSSLConfiguration(t *testing.T) {
 	w := nodeWorld(t).with(map[string]string{"OPENSSL_CONF": "ROOT/etc/custom.cnf"})
-	w.file("ssl/real.cnf", "# .include /nonexistent\nname = x .include ROOT/etc/no\n.include ROOT/etc/crypto.config\n.include = ROOT/etc/more.d\n")
-	w.link("ROOT/ssl/real.cnf", "usr/ssl/openssl.cnf")
-	w.file("etc/crypto.config", ".include ROOT/ssl/real.cnf\n")
-	w.file("etc/no", "")
-	w.file("etc/more.d/a.cnf", "")
-	w.file("etc/custom.cnf", "")
+	w.file("usr/ssl/real.cnf", "# .include /nonexistent\nname = x .include ROOT/usr/no\n.include ROOT/usr/policy/crypto.config\n.include = ROOT/usr/more.d\n")
+	w.link("real.cnf", "usr/ssl/openssl.cnf")
+	w.file("usr/policy/crypto.config", ".include ROOT/usr/ssl/real.cnf\n.include ROOT/home/me/key\n")
+	w.file("usr/no", "")
+	w.file("usr/more.d/a.cnf", "")
+	w.link("ROOT/home/me/key", "usr/etc/ssl/openssl.cnf")
+	w.file("home/me/key", "")
+	w.file("etc/custom.cnf", ".include ROOT/etc/part.cnf\n.include ROOT/home/me/other\n")
+	w.file("etc/part.cnf", "")
+	w.file("home/me/other", "")
 	p := w.mustResolve("node", "-e", "0")
-	want := []string{"etc/crypto.config", "etc/custom.cnf", "etc/more.d", "ssl/real.cnf"}
+	want := []string{"etc/custom.cnf", "etc/part.cnf", "usr/more.d", "usr/policy/crypto.config", "usr/ssl/real.cnf"}
 	if diff := cmp.Diff(want, beyond(w.reads(p.Read))); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	for _, note := range []string{
+		`the OpenSSL configuration of "ROOT/usr" leads to "ROOT/home/me/key"`,
+		`the OpenSSL configuration of "ROOT/etc" leads to "ROOT/home/me/other"`,
+	} {
+		if !strings.Contains(w.notes(p), note) {
+			t.Errorf("notes %q lack %q", w.notes(p), note)
+		}
 	}
 	for _, n := range p.Read {
 		if strings.HasPrefix(n.Path, w.root+"/etc") && !n.Optional {

@@ -53,7 +53,7 @@ func (s *search) installedPackage(entry string) string {
 	default:
 		s.needFolder(folder, "package folder", fatal)
 	}
-	s.linkedPackages(folder, m)
+	s.linkedPackages(folder, outer, m)
 	return m.name
 }
 
@@ -115,7 +115,7 @@ func (s *search) projectPackage(entry string) string {
 		}
 	}
 	if !found {
-		s.loneScript(entry)
+		s.loneScript(entry, "package.json")
 		return ""
 	}
 	s.needFolder(folder, "package folder", fatal)
@@ -125,11 +125,22 @@ func (s *search) projectPackage(entry string) string {
 			continue
 		}
 		if lacking || s.isWorkspace(at) {
-			s.needFolder(join(at, "node_modules"), "dependencies of the workspace", tolerable)
+			s.needWithin(join(at, "node_modules"), at, "dependencies of the workspace", tolerable)
 		}
 	}
-	s.linkedPackages(folder, m)
+	s.linkedPackages(folder, folder, m)
 	return m.name
+}
+
+// workspaceRoot is the nearest folder that declares a workspace, the given one or one
+// above it; "" when there is none below the home folder.
+func (s *search) workspaceRoot(folder string) string {
+	for at := folder; !s.tooBroad(at); at = parentOf(at) {
+		if s.isWorkspace(at) {
+			return at
+		}
+	}
+	return ""
 }
 
 // isWorkspace says whether a folder's packages share its node_modules.
@@ -142,9 +153,11 @@ func (s *search) isWorkspace(folder string) bool {
 }
 
 // linkedPackages adds dependencies whose folder is a link to outside of what is readable:
-// the other packages of a workspace, and npm link. Only a folder that calls itself by the
-// dependency's name is added, so that a link alone opens nothing.
-func (s *search) linkedPackages(folder string, m manifest) {
+// the other packages of a workspace. Only a folder below the workspace's root, or in the
+// package's own tree, that calls itself by the dependency's name is added, so that a link
+// alone opens nothing; what npm link leaves is a person's to grant.
+func (s *search) linkedPackages(folder, tree string, m manifest) {
+	root := s.workspaceRoot(folder)
 	type visit struct {
 		folder string
 		names  []string
@@ -154,6 +167,11 @@ func (s *search) linkedPackages(folder string, m manifest) {
 		for _, name := range queue[0].names {
 			target, ok := s.dependency(queue[0].folder, name)
 			if !ok || s.readable(target) {
+				continue
+			}
+			if !inside(target, tree) && (root == "" || target == root || !inside(target, root)) {
+				s.note("the dependency %q lies at %q, outside of the package and its workspace, and is not readable; %s",
+					name, target, readHint(target))
 				continue
 			}
 			linked, ok := s.manifest(target)

@@ -12,32 +12,38 @@ import (
 // fixed when OpenSSL is built: /etc/ssl for node's own builds, other places for
 // distributions', and below a prefix such as conda's.
 func (s *search) openssl(prefix string) {
-	configurations := [...]string{
+	system := [...]string{
 		"/etc/ssl/openssl.cnf",
 		"/usr/lib/ssl/openssl.cnf",
 		"/etc/pki/tls/openssl.cnf",
 		"/usr/local/ssl/openssl.cnf",
-		prefix + "/ssl/openssl.cnf",
-		prefix + "/etc/ssl/openssl.cnf",
-		s.facts.Env["OPENSSL_CONF"],
 	}
-	for _, path := range configurations {
-		s.opensslConfiguration(path, 0)
+	for _, path := range system {
+		s.opensslConfiguration(path, "/", 0)
+	}
+	s.opensslConfiguration(prefix+"/ssl/openssl.cnf", prefix, 0)
+	s.opensslConfiguration(prefix+"/etc/ssl/openssl.cnf", prefix, 0)
+	if path := s.facts.Env["OPENSSL_CONF"]; path != "" {
+		// The host names the file, and the file its neighbours.
+		if found, err := s.real(s.absolute(path)); err == nil {
+			s.opensslConfiguration(found.path, parentOf(found.path), 0)
+		}
 	}
 }
 
 // opensslConfiguration adds a configuration file and what it includes: a refused include
-// is as fatal as the file itself.
-func (s *search) opensslConfiguration(path string, depth int) {
-	if path == "" || depth > 3 {
+// is as fatal as the file itself. A library that a server brought along has a prefix of
+// the server's, so files outside of the tree are not added.
+func (s *search) opensslConfiguration(path, tree string, depth int) {
+	if depth > 3 {
 		return
 	}
-	path = s.absolute(path)
 	found, err := s.real(path)
-	if err != nil {
+	if err != nil || s.allowed(found.path) {
 		return
 	}
-	if _, known := s.read[found.path]; known {
+	if !inside(found.path, tree) {
+		s.note("the OpenSSL configuration of %q leads to %q, which lies outside of it and is not readable; %s", tree, found.path, readHint(found.path))
 		return
 	}
 	if found.folder() {
@@ -71,7 +77,7 @@ func (s *search) opensslConfiguration(path string, depth int) {
 		}
 		included := string(bytes.Trim(line, " \t\r=\"'"))
 		if strings.HasPrefix(included, "/") {
-			s.opensslConfiguration(included, depth+1)
+			s.opensslConfiguration(included, tree, depth+1)
 		}
 	}
 }

@@ -9,9 +9,15 @@
 // unless a field says otherwise. What it reads is bounded, and it opens regular files
 // only, so that nothing in a project can make it hang.
 //
-// Needs are as narrow as the files tell: single libraries, the folders of one package. A
-// file that a server could have written widens them only where the wider place identifies
-// itself as the package or project that is asked for; anything else is a note.
+// Needs are as narrow as the files tell: single libraries, the folders of one package, a
+// script alone where no package is told. A file that a server could have written does not
+// widen them: its words (a `#!` line, a wrapper, a package.json) and its links grant
+// nothing outside of the tree that it belongs to, which is its package, the workspace
+// around that, or the project that holds a virtual environment; anything else is a note
+// that says how a person grants it. What the host's own command line names is granted.
+//
+// What stays a file's own choice is the interpreter in its `#!` line: an ELF program, or a
+// script on PATH or beside it.
 //
 // What it does not know, and a profile adds by hand: libraries that a program opens by a
 // computed name (native addons of node packages with libraries of the system, name service
@@ -82,7 +88,7 @@ type Program struct {
 	// Path lists the folders that lead the jail's PATH, so that the runtime finds itself:
 	// real folders, a virtual environment's first, never one of shims.
 	Path []string
-	// Notes are facts that a person should see: a shim that was followed, an entry that
-	// could not be narrowed.
+	// Notes are facts that a person should see: a shim that was followed, a file that is
+	// not granted and how it would be. There are at most 65.
 	Notes []string
 }

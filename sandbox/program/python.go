@@ -32,43 +32,52 @@ type layout struct {
 // there is no standard library where CPython would look for it (Modules/getpath.py).
 func (s *search) pythonFiles(e executable) bool {
 	p := &s.python
-	start, beside := parentOf(e.entry.path), parentOf(e.entry.path)
+	beside := parentOf(e.entry.path)
+	home := ""
 	p.system = true
 	if config, folder, ok := s.virtualEnvironment(e.named); ok {
 		p.environment = folder
 		p.system = config.systemPackages
 		if config.home != "" {
-			if home, err := s.real(config.home); err == nil && home.folder() {
-				start = home.path
+			if found, err := s.real(config.home); err == nil && found.folder() {
+				home = found.path
 			}
 		}
 	}
-	if !s.findLibrary(p, start, e) && !s.findLibrary(p, beside, e) {
+	if !s.baseLibrary(p, home, e) && !s.findLibrary(p, beside, e) {
 		return false
 	}
+	library := p.library[:0]
 	for _, folder := range p.library {
-		s.needFolder(folder, "standard library of Python", fatal)
+		if real := s.needWithin(folder, p.prefix, "standard library of Python", fatal); real != "" {
+			library = append(library, real)
+		}
+	}
+	if p.library = library; len(library) == 0 {
+		return false
 	}
 	stem := strings.ReplaceAll(strings.TrimPrefix(p.version, "python"), ".", "")
-	s.needFile(p.prefix+"/lib/python"+strings.TrimSuffix(stem, "t")+".zip", "standard library of Python")
+	s.needWithin(p.prefix+"/lib/python"+strings.TrimSuffix(stem, "t")+".zip", p.prefix, "standard library of Python", tolerable)
 	if p.environment != "" {
-		s.need(Need{Path: p.environment + "/pyvenv.cfg", Why: "virtual environment"})
+		s.needWithin(p.environment+"/pyvenv.cfg", p.environment, "virtual environment", fatal)
 		for _, lib := range [...]string{"lib", "lib64"} {
-			s.site(p, p.environment+"/"+lib+"/"+p.version+"/site-packages", "packages of the virtual environment")
+			s.site(p, p.environment+"/"+lib+"/"+p.version+"/site-packages", p.environment, "packages of the virtual environment")
 		}
 	}
 	if !p.system {
 		return true
 	}
 	for _, library := range p.library {
-		p.sites = appendNew(p.sites, library+"/site-packages")
+		if site, err := s.real(library + "/site-packages"); err == nil && inside(site.path, p.prefix) {
+			p.sites = appendNew(p.sites, site.path)
+		}
 	}
 	if p.prefix == "/usr" {
 		// Debian's folders, then those of distributions that keep Python's names.
-		s.site(p, "/usr/lib/python3/dist-packages", "Debian's Python packages")
+		s.site(p, "/usr/lib/python3/dist-packages", "/", "Debian's Python packages")
 		for _, lib := range [...]string{"lib", "lib64"} {
-			s.site(p, "/usr/local/"+lib+"/"+p.version+"/dist-packages", "installed Python packages")
-			s.site(p, "/usr/local/"+lib+"/"+p.version+"/site-packages", "installed Python packages")
+			s.site(p, "/usr/local/"+lib+"/"+p.version+"/dist-packages", "/", "installed Python packages")
+			s.site(p, "/usr/local/"+lib+"/"+p.version+"/site-packages", "/", "installed Python packages")
 		}
 		// Debian's standard library holds a link to this one.
 		s.needFile("/etc/"+p.version+"/sitecustomize.py", "Python's start of the system")
@@ -76,9 +85,33 @@ func (s *search) pythonFiles(e executable) bool {
 	return true
 }
 
-// site adds one folder of installed packages, if it is there.
-func (s *search) site(p *layout, path, why string) {
-	if real := s.needFolder(path, why, tolerable); real != "" {
+// baseLibrary finds the standard library through the home key of a pyvenv.cfg. That file
+// may be the server's, so the place has to hold the interpreter that is executed, or be
+// the system's own.
+func (s *search) baseLibrary(p *layout, home string, e executable) bool {
+	if home == "" {
+		return false
+	}
+	var base layout
+	if !s.findLibrary(&base, home, e) {
+		return false
+	}
+	if !inside(e.entry.path, base.prefix) && base.prefix != "/usr" && base.prefix != "/usr/local" {
+		s.note("the base %q of the virtual environment %q does not hold its interpreter %q and is not readable; %s",
+			base.prefix, p.environment, e.entry.path, readHint(base.prefix))
+		return false
+	}
+	p.prefix, p.version, p.library = base.prefix, base.version, base.library
+	return true
+}
+
+// site adds one folder of installed packages, if it is there. tree is the folder that it
+// must not leave.
+func (s *search) site(p *layout, path, tree, why string) {
+	if found, err := s.real(path); err != nil || !found.folder() {
+		return
+	}
+	if real := s.needWithin(path, tree, why, tolerable); real != "" {
 		p.sites = appendNew(p.sites, real)
 	}
 }
@@ -167,136 +200,6 @@ func (s *search) versionNames(base, start string) []string {
 		})
 	}
 	return sortVersions(names)
-}
-
-// pythonLine is a python command line taken apart.
-type pythonLine struct {
-	script string // as written; "" when there is none
-	module string // of -m
-	args   []string
-}
-
-// parsePythonLine knows which of CPython's options take a value (Python/getopt of 3.8 to
-// 3.14): groups of one-letter options end at one that does.
-func parsePythonLine(args []string) pythonLine {
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "-":
-			return pythonLine{args: args[i+1:]}
-		case arg == "--":
-			if i++; i == len(args) {
-				return pythonLine{}
-			}
-			return pythonLine{script: args[i], args: args[i+1:]}
-		case arg == "" || arg[0] != '-':
-			return pythonLine{script: arg, args: args[i+1:]}
-		case strings.HasPrefix(arg, "--"):
-			if arg == "--check-hash-based-pycs" {
-				i++
-			}
-			continue
-		}
-		for j := 1; j < len(arg); j++ {
-			value := arg[j+1:]
-			switch arg[j] {
-			case 'c', 'm', 'W', 'X':
-				if value == "" {
-					if i++; i == len(args) {
-						return pythonLine{}
-					}
-					value = args[i]
-				}
-				switch arg[j] {
-				case 'c':
-					return pythonLine{args: args[i+1:]}
-				case 'm':
-					return pythonLine{module: value, args: args[i+1:]}
-				}
-				j = len(arg)
-			}
-		}
-	}
-	return pythonLine{}
-}
-
-// pythonCommandLine finds the script or module, and the folder that belongs to it.
-func (s *search) pythonCommandLine() {
-	line := parsePythonLine(s.program.Args)
-	s.program.Args = line.args
-	switch {
-	case line.module != "":
-		s.program.Package = line.module
-		s.workingModule(line.module)
-	case line.script != "":
-		s.pythonScript(line.script)
-	}
-}
-
-// workingModule adds a module of `python -m` that lies in the working folder, which comes
-// first in Python's search.
-func (s *search) workingModule(module string) {
-	first, _, _ := strings.Cut(module, ".")
-	if !isPlainName(first) {
-		return
-	}
-	if found, err := s.real(join(s.facts.Dir, first)); err == nil && found.folder() {
-		s.pythonProject(found.path + "/__init__.py")
-		return
-	}
-	if found, err := s.real(join(s.facts.Dir, first+".py")); err == nil && found.regular() {
-		s.pythonProject(found.path)
-	}
-}
-
-func (s *search) pythonScript(script string) {
-	found, err := s.real(s.absolute(script))
-	if err != nil {
-		s.note("the script %q was not found", script)
-		return
-	}
-	if found.folder() {
-		// A folder runs by its __main__.py.
-		s.program.Entry = found.path
-		if !s.tooBroad(found.path) {
-			s.needFolder(found.path, "folder of the script", fatal)
-		}
-		return
-	}
-	s.program.Entry = found.path
-	if s.userScript(found.path) {
-		return
-	}
-	s.pythonProject(found.path)
-}
-
-// userScript handles what `pip install --user` put into ~/.local/bin: its packages are
-// found through HOME, which is another folder in the jail.
-func (s *search) userScript(script string) bool {
-	if s.home == "" || s.python.environment != "" || parentOf(script) != s.home+"/.local/bin" {
-		return false
-	}
-	s.need(Need{Path: script, Why: "script " + baseOf(script)})
-	s.site(&s.python, s.home+"/.local/lib/"+s.python.version+"/site-packages", "packages installed with pip --user")
-	s.note("%q was installed with pip --user; set PYTHONUSERBASE to %q in the profile's environment", script, s.home+"/.local")
-	return true
-}
-
-// pythonProject adds the project that a script belongs to, or its folder.
-func (s *search) pythonProject(script string) {
-	if s.readable(script) {
-		return
-	}
-	if env := s.python.environment; env != "" && parentOf(script) == env+"/bin" {
-		// What pip wrote: it loads the environment's packages and nothing beside itself.
-		s.need(Need{Path: script, Why: "script " + baseOf(script)})
-		return
-	}
-	if project, ok := s.projectOf(parentOf(script)); ok {
-		s.needFolder(project, "project folder", fatal)
-		return
-	}
-	s.loneScript(script)
 }
 
 // pythonModules adds the libraries of compiled modules, and the folders that packages in

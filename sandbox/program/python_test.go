@@ -45,16 +45,18 @@ func TestPythonScripts(t *testing.T) {
 		},
 		{
 			name: "script alone in its folder", files: map[string]string{work + "/src/s.py": ""},
-			argv: []string{"python3", "src/s.py"}, entry: work + "/src/s.py", args: []string{}, wantRead: []string{work + "/src"},
+			argv: []string{"python3", "src/s.py"}, entry: work + "/src/s.py", args: []string{}, wantRead: []string{work + "/src/s.py"},
+			note: `no pyproject.toml, setup.cfg or setup.py near the script "ROOT/home/me/code/src/s.py": only this file is readable`,
 		},
 		{
 			name: "project file of the home folder", files: map[string]string{"home/me/setup.py": "", work + "/s.py": ""},
-			argv: []string{"python3", "s.py"}, entry: work + "/s.py", args: []string{}, wantRead: []string{work},
+			argv: []string{"python3", "s.py"}, entry: work + "/s.py", args: []string{}, wantRead: []string{work + "/s.py"},
+			note: "only this file is readable",
 		},
 		{
 			name: "script in the home folder", files: map[string]string{"home/me/s.py": ""},
 			argv: []string{"python3", "../s.py"}, entry: "home/me/s.py", args: []string{}, wantRead: []string{"home/me/s.py"},
-			note: `only the script "ROOT/home/me/s.py" itself is readable`,
+			note: `near the script "ROOT/home/me/s.py": only this file is readable`,
 		},
 		{
 			name: "folder", files: map[string]string{work + "/app/__main__.py": ""},
@@ -62,7 +64,8 @@ func TestPythonScripts(t *testing.T) {
 		},
 		{
 			name: "archive", files: map[string]string{work + "/dist/app.pyz": ""},
-			argv: []string{"python3", "dist/app.pyz", "a"}, entry: work + "/dist/app.pyz", args: []string{"a"}, wantRead: []string{work + "/dist"},
+			argv: []string{"python3", "dist/app.pyz", "a"}, entry: work + "/dist/app.pyz", args: []string{"a"}, wantRead: []string{work + "/dist/app.pyz"},
+			note: "only this file is readable",
 		},
 		{
 			name: "installed module", argv: []string{"python3", "-I", "-m", "server.main", "-x"}, pkg: "server.main", args: []string{"-x"},
@@ -183,14 +186,19 @@ func TestVirtualEnvironments(t *testing.T) {
 		w := build(t, "include-system-site-packages = true\n")
 		w.file("home/me/proj/pyproject.toml", "")
 		w.file("opt/py/lib/python3.12/site-packages/base.pth", "ROOT/home/me/proj\n")
+		w.elf("lib/libbase.so", elfFile{})
+		w.elf("opt/py/lib/python3.12/site-packages/base/_x.so", elfFile{needed: []string{"libbase.so"}})
 		p := w.mustResolve("ROOT/venv/bin/python")
-		want := []string{"home/me/proj", "opt/py/lib/python3.12", "venv/lib/python3.12/site-packages", "venv/pyvenv.cfg"}
-		if diff := cmp.Diff(want, beyond(w.reads(p.Read))); diff != "" {
+		want := []string{"lib/libbase.so", "lib/libc.so.6", "opt/py/lib/python3.12", "venv/lib/python3.12/site-packages", "venv/pyvenv.cfg"}
+		if diff := cmp.Diff(want, w.reads(p.Read)); diff != "" {
 			t.Errorf("with them: read (-want +got):\n%s", diff)
+		}
+		if !strings.Contains(w.notes(p), `base.pth names "ROOT/home/me/proj"`) {
+			t.Errorf("notes %q", w.notes(p))
 		}
 		w.file("venv/pyvenv.cfg", "home = ROOT/opt/py/bin\ninclude-system-site-packages = false\n")
 		p = w.mustResolve("ROOT/venv/bin/python")
-		if diff := cmp.Diff(want[1:], beyond(w.reads(p.Read))); diff != "" {
+		if diff := cmp.Diff(want[1:], w.reads(p.Read)); diff != "" {
 			t.Errorf("without them: read (-want +got):\n%s", diff)
 		}
 	})
@@ -205,11 +213,11 @@ func TestVirtualEnvironments(t *testing.T) {
 	})
 	t.Run("copied interpreter", func(t *testing.T) {
 		w := build(t, "")
-		w.program("copy/bin/python3.12")
-		w.file("copy/pyvenv.cfg", "home=ROOT/opt/py/bin\n")
-		w.file("copy/lib/python3.12/site-packages/x.py", "")
-		p := w.mustResolve("ROOT/copy/bin/python3.12")
-		want := []string{"copy/lib/python3.12/site-packages", "copy/pyvenv.cfg", "opt/py/lib/python3.12"}
+		w.program("opt/py/env/bin/python3.12")
+		w.file("opt/py/env/pyvenv.cfg", "home=ROOT/opt/py/bin\n")
+		w.file("opt/py/env/lib/python3.12/site-packages/x.py", "")
+		p := w.mustResolve("ROOT/opt/py/env/bin/python3.12")
+		want := []string{"opt/py/env/lib/python3.12/site-packages", "opt/py/env/pyvenv.cfg", "opt/py/lib/python3.12"}
 		if diff := cmp.Diff(want, beyond(w.reads(p.Read))); diff != "" {
 			t.Errorf("read (-want +got):\n%s", diff)
 		}
@@ -246,25 +254,43 @@ func TestPythonCompiledModules(t *testing.T) {
 
 func TestPythonPackagesInDevelopment(t *testing.T) {
 	w := pythonWorld(t)
-	site := "usr/lib/python3.11/site-packages/"
-	w.file("home/me/proj/pyproject.toml", "")
-	w.file("home/me/proj/src/pkg/__init__.py", "")
-	w.file("home/me/flat/setup.py", "")
-	w.file("home/me/mapped/setup.cfg", "")
-	w.file("home/me/mapped/lib/m/__init__.py", "")
-	w.file("home/me/private/diary", "")
-	w.file(site+"a.pth", "import os; os\nROOT/home/me/proj/src\nROOT/home/me/flat\nrelative\nROOT/gone\n")
-	w.file(site+"b.pth", "ROOT/home/me/private\nROOT/home/me\n")
-	w.file(site+"__editable___m_finder.py", "MAPPING: dict[str, str] = {'m': 'ROOT/home/me/mapped/lib/m'}\n")
-	p := w.mustResolve("python3")
-	want := []string{"home/me/flat", "home/me/mapped/lib/m", "home/me/proj/src", "usr/lib/python3.11"}
+	const proj = "home/me/proj/"
+	w.link("ROOT/opt/py/bin/python3.12", proj+".venv/bin/python")
+	w.file(proj+".venv/pyvenv.cfg", "home = ROOT/opt/py/bin\n")
+	w.file(proj+"pyproject.toml", "")
+	w.file(proj+"src/pkg/__init__.py", "")
+	w.file(proj+"flat/setup.py", "")
+	w.file(proj+"mapped/setup.cfg", "")
+	w.file(proj+"mapped/lib/m/__init__.py", "")
+	w.file("home/me/djapp/pyproject.toml", "")
+	w.link("ROOT/home/me/djapp", proj+"linked")
+	site := proj + ".venv/lib/python3.12/site-packages/"
+	w.file(site+"a.pth", "import os; os\nROOT/home/me/proj/src\nROOT/home/me/proj/flat\nrelative\nROOT/gone\n")
+	w.file(site+"b.pth", "ROOT/home/me/djapp\nROOT/home/me\n")
+	w.file(site+"c.pth", "ROOT/home/me/proj/linked\n")
+	w.file(site+"__editable___m_finder.py", "MAPPING: dict[str, str] = {'m': 'ROOT/home/me/proj/mapped/lib/m'}\n")
+	p := w.mustResolve("ROOT/home/me/proj/.venv/bin/python")
+	installed := []string{proj + ".venv/lib/python3.12/site-packages", proj + ".venv/pyvenv.cfg"}
+	base := []string{"opt/py/lib/python3.12"}
+	want := slices.Concat(installed, []string{proj + "flat", proj + "mapped/lib/m", proj + "src"}, base)
 	if diff := cmp.Diff(want, beyond(w.reads(p.Read))); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
-	for _, note := range []string{`b.pth names "ROOT/home/me/private"`, `b.pth names "ROOT/home/me",`} {
+	for _, note := range []string{
+		`b.pth names "ROOT/home/me/djapp", which lies outside of the project`, `b.pth names "ROOT/home/me", which`,
+		`c.pth names "ROOT/home/me/djapp", which`, `add read: ["ROOT/home/me/djapp"] to the profile`,
+	} {
 		if !strings.Contains(w.notes(p), note) {
 			t.Errorf("notes %q lack %q", w.notes(p), note)
 		}
+	}
+
+	// A script from elsewhere chooses the interpreter, and not the project around it.
+	w.script("home/me/evil/s", "#!ROOT/home/me/proj/.venv/bin/python\n")
+	p = w.mustResolve("ROOT/home/me/evil/s")
+	want = slices.Concat([]string{"home/me/evil/s"}, installed, base)
+	if diff := cmp.Diff(want, beyond(w.reads(p.Read))); diff != "" {
+		t.Errorf("for a script from elsewhere: read (-want +got):\n%s", diff)
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 // a path on each line, and finders with a table of paths.
 //
 // These files lie where the server's packages do, so they do not decide alone what
-// becomes readable: a folder is added only if it is a Python project, told by its own
-// pyproject.toml, setup.cfg or setup.py, or lies in one.
+// becomes readable: a folder is added only if it lies in the project folder that holds the
+// virtual environment, and in a Python project, told by its own pyproject.toml, setup.cfg
+// or setup.py.
 func (s *search) developed(site string) {
 	left := 256 // files; an environment has a handful
 	_ = s.list(site, func(name string, _ uint8) bool {
@@ -53,6 +54,11 @@ func (s *search) developedFolder(source, path string) {
 	if err != nil || s.readable(found.path) {
 		return
 	}
+	if around := s.developing(); around == "" || !inside(found.path, around) {
+		s.note("%s names %q, which lies outside of the project that holds the virtual environment and is not readable; %s",
+			source, found.path, readHint(found.path))
+		return
+	}
 	project, ok := s.projectOf(found.path)
 	if !ok {
 		s.note("%s names %q, which is in no Python project and not readable", source, found.path)
@@ -63,6 +69,20 @@ func (s *search) developedFolder(source, path string) {
 		return
 	}
 	s.needFolder(project, "package in development", tolerable)
+}
+
+// developing is the project folder that holds the virtual environment; "" when there is
+// none, or when a script from elsewhere chose the interpreter by its `#!` line.
+func (s *search) developing() string {
+	env := s.python.environment
+	if env == "" {
+		return ""
+	}
+	around, ok := s.projectOf(parentOf(env))
+	if !ok || s.origin != "" && !inside(s.origin, around) {
+		return ""
+	}
+	return around
 }
 
 // projectOf finds the Python project that a path lies in.

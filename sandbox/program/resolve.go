@@ -69,6 +69,9 @@ type search struct {
 	facts   Facts
 	home    string   // facts.Home without links; "" when it names no folder
 	folders []string // of PATH, absolute; what shims prepend included
+	// persons are the folders of PATH that the host gave, and those that shims in them
+	// lead to. A server's file that looks like a shim adds none.
+	persons []string
 	// shimFolders are folders of version managers that were left already: "system"
 	// means the next program on PATH outside of them.
 	shimFolders []string
@@ -83,6 +86,11 @@ type search struct {
 	// left out.
 	kernel bool
 	script string // the last script on the way, for messages
+	// origin is the real path of the first script or wrapper on the way; "" when the host's
+	// words reach the program as they are. chosen are the scripts that bring their
+	// package along: origin, and interpreters out of PATH.
+	origin string
+	chosen []string
 	// libraries is the closure of the program that runs in the end; nil when static.
 	libraries *libraries
 	python    layout // of the interpreter; empty for other runtimes
@@ -248,6 +256,11 @@ func (s *search) interpreter(c command, found entry, head []byte) (command, erro
 	if _, err := s.startable(named); err != nil {
 		return command{}, interpreterError(c.named, err)
 	}
+	if !s.follows(c, found) {
+		return command{}, blocked(c.named, "name it as the command, before the script",
+			"the `#!` line of %q names this script, which lies neither on PATH nor beside it", s.script)
+	}
+	s.through(found)
 	s.script = c.named
 	s.need(Need{Path: found.path, Why: "script " + baseOf(c.named)})
 	args := make([]string, 0, len(line.arguments)+1+len(c.args))

@@ -163,11 +163,11 @@ func (s *search) libcFiles() {
 func (s *search) scriptRunner(name string) {
 	args := s.program.Args
 	for i, arg := range args {
-		if strings.HasPrefix(arg, "-") || !hasScriptSuffix(arg) {
+		if strings.HasPrefix(arg, "-") || s.origin == "" && !hasScriptSuffix(arg) {
 			continue
 		}
 		found, err := s.real(s.absolute(arg))
-		if err != nil || !found.regular() {
+		if err != nil || !found.regular() || !s.granting(found.path) {
 			continue
 		}
 		s.program.Entry = found.path

@@ -1,15 +1,16 @@
 package program
 
-import "slices"
-
 // tooBroad says whether a folder is never the folder of one program: the root, the home
-// folder and all above it, and the places where everyone's files lie.
+// folder and all above it, other people's homes, and the places where everyone's files lie.
 func (s *search) tooBroad(folder string) bool {
 	switch folder {
 	case "/", "/home", "/root", "/tmp", "/var/tmp", "/dev/shm", "/usr", "/usr/local",
 		"/usr/share", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/share",
 		"/lib", "/lib64", "/opt", "/srv", "/etc", "/var", "/var/lib", "/run", "/mnt", "/media",
 		"/proc", "/sys", "/dev", "/boot", "/nix", "/nix/store":
+		return true
+	}
+	if parentOf(folder) == "/home" {
 		return true
 	}
 	if s.home == "" {
@@ -29,28 +30,21 @@ func (s *search) tooBroad(folder string) bool {
 	return false
 }
 
-// holdsPrograms says whether a folder is one of many programs: reading all of it would
-// let the loader start the others.
-func (s *search) holdsPrograms(folder string) bool {
-	switch baseOf(folder) {
-	case "bin", "sbin", ".bin", "libexec", "shims":
-		return true
+// loneScript adds a script that belongs to no package: the file alone. Its folder may be
+// anything, a download folder or another person's home. marker names what would have told
+// a package.
+func (s *search) loneScript(script, marker string) {
+	if s.readable(script) {
+		return
 	}
-	return slices.Contains(s.folders, folder)
+	s.need(Need{Path: script, Why: "script " + baseOf(script)})
+	s.note("no %s near the script %q: only this file is readable; add read: for more", marker, script)
 }
 
-// loneScript adds a script that belongs to no package: its folder, because scripts load
-// their neighbours, or the file alone where the folder holds more than one program.
-func (s *search) loneScript(script string) {
-	folder := parentOf(script)
-	switch {
-	case s.readable(script):
-	case s.holdsPrograms(folder):
-		s.need(Need{Path: script, Why: "script " + baseOf(script)})
-	case s.tooBroad(folder):
-		s.need(Need{Path: script, Why: "script " + baseOf(script)})
-		s.note("only the script %q itself is readable, not its folder: modules beside it need a read grant", script)
-	default:
-		s.needFolder(folder, "folder of the script", fatal)
+// allowed says whether a real path is granted already, alone or inside of a folder.
+func (s *search) allowed(path string) bool {
+	if _, ok := s.read[path]; ok {
+		return true
 	}
+	return s.readable(path)
 }

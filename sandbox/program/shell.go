@@ -23,6 +23,10 @@ func (s *search) shellCommandLine(e executable) {
 		return
 	}
 	s.program.Entry = script.path
+	if !s.granting(script.path) {
+		s.leaveOut(script.path)
+		return
+	}
 	s.need(Need{Path: script.path, Why: "script " + baseOf(args[at])})
 }
 

@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +51,9 @@ func (s *search) left(next command, err error) (command, bool, error) {
 // searched no more, and the version's folder comes first, as the managers put it.
 func (s *search) leave(c command, manager, real string) command {
 	s.note("%q is a %s shim for %q", c.named, manager, real)
+	if slices.Contains(s.persons, parentOf(c.named)) {
+		s.persons = append(s.persons, parentOf(real))
+	}
 	s.shimFolders = append(s.shimFolders, parentOf(c.named), s.folderOf(c.named))
 	s.folders = append([]string{parentOf(real)}, s.folders...)
 	s.leftFor = append(s.leftFor, s.folderOf(real))

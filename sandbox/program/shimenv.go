@@ -42,6 +42,10 @@ func (s *search) versionEnv(c command, found entry, head []byte) (command, error
 		root := parentOf(parentOf(found.path))
 		variable := strings.ToUpper(manager)
 		if exported := exportedValue(head, variable+"_ROOT"); exported != "" {
+			// The shims lie in it, or somebody else wrote this file.
+			if real, err := s.real(exported); err != nil || !inside(found.path, real.path) {
+				return command{}, shimError(c, manager, ask, "it does not lie in the folder %q that it names", exported)
+			}
 			root = exported
 		}
 		wanted := s.envVersions(c, head, m.file, root, variable, m.command)

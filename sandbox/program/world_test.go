@@ -172,6 +172,7 @@ type elfFile struct {
 	flags1         uint64
 	class          byte   // 0 for this machine's
 	machine        uint16 // 0 for this machine's
+	kind           uint16 // e_type; 0 for a shared object's
 	tail           string // put behind everything
 }
 
@@ -244,7 +245,10 @@ func (e elfFile) bytes() []byte {
 			out.Write(binary.LittleEndian.AppendUint16(nil, v))
 		}
 	}
-	half(3, e.machine)
+	if e.kind == 0 {
+		e.kind = 3
+	}
+	half(e.kind, e.machine)
 	out.Write(binary.LittleEndian.AppendUint32(nil, 1))
 	word(&out, 0, headerSize, 0)
 	out.Write(binary.LittleEndian.AppendUint32(nil, 0))

@@ -52,8 +52,28 @@ func (s *search) binWrapper(c command, found entry, head []byte) (command, bool,
 		return command{}, true, interpreterError(c.named, err)
 	}
 	s.note("%q wraps %q", c.named, real.path)
+	if s.wrappedHere(found, real) {
+		s.through(real)
+	} else {
+		s.through(found)
+	}
 	args := append([]string{real.path}, c.args...)
 	return command{named: named, args: args}, true, nil
+}
+
+// wrappedHere says whether a wrapper's script is one that a package manager would wrap
+// there: below the node_modules folder or store that its .bin lies in, in the workspace
+// around that, or below the wrapper's own folder, as for pnpm's global programs.
+func (s *search) wrappedHere(wrapper, script entry) bool {
+	folder := parentOf(wrapper.path)
+	if !strings.HasSuffix(folder, "/node_modules/.bin") {
+		return !s.tooBroad(folder) && inside(script.path, folder)
+	}
+	if inside(script.path, s.store(wrapper.path)) {
+		return true
+	}
+	root := s.workspaceRoot(parentOf(parentOf(folder)))
+	return root != "" && inside(script.path, root)
 }
 
 // longHashbang follows what pip writes when a path is too long or holds a blank: a shell
@@ -85,6 +105,7 @@ func (s *search) longHashbang(c command, found entry, head []byte) (command, boo
 	if _, err := s.startable(named); err != nil {
 		return command{}, true, interpreterError(c.named, err)
 	}
+	s.through(found)
 	s.script = c.named
 	s.need(Need{Path: found.path, Why: "script " + baseOf(c.named)})
 	return command{named: named, args: append([]string{c.named}, c.args...)}, true, nil

@@ -1,0 +1,47 @@
+package program
+
+import "slices"
+
+// A command line ends in files that the host names, and in words that these files add: the
+// argument of a `#!` line, the script in a wrapper. The files may be the server's own, so
+// their words choose what runs and grant nothing beyond the package of the script that the
+// host named, which is readable anyway.
+//
+// The kernel and env(1) put such words in front of the host's, and where a script is on
+// the way, the host's words are arguments of that script. So either all options of a
+// runtime are the host's or none are.
+
+// through records a script or wrapper on the way. The first one is the host's choice.
+func (s *search) through(found entry) {
+	if s.origin == "" {
+		s.origin = found.path
+		s.chosen = append(s.chosen, found.path)
+	}
+}
+
+// follows says whether the `#!` line of a script may name another script. One out of a
+// folder of PATH is the person's, with its package, as `#!/usr/bin/env tsx` wants it; a
+// neighbour is readable alone; others would be any file that has a `#!` line.
+func (s *search) follows(c command, found entry) bool {
+	if s.origin == "" || found.path == s.origin {
+		return true
+	}
+	if slices.Contains(s.persons, parentOf(c.named)) || slices.Contains(s.persons, parentOf(found.path)) {
+		s.chosen = appendNew(s.chosen, found.path)
+		return true
+	}
+	return parentOf(found.path) == parentOf(s.origin)
+}
+
+// granting says whether a script brings its package along: the host named it, or it was
+// found on PATH.
+func (s *search) granting(script string) bool {
+	return s.origin == "" || slices.Contains(s.chosen, script)
+}
+
+// leaveOut notes that a file which a file of the server names is not granted for that.
+func (s *search) leaveOut(path string) {
+	if !s.allowed(path) {
+		s.note("%q names %q, which lies outside of its package and is not readable; %s", s.origin, path, readHint(path))
+	}
+}
