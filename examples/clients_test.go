@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,7 +56,11 @@ func TestStockServersThroughTheSDK(t *testing.T) {
 // the protocol's inspector, which is node and starts servers through a spawn of its own.
 func TestInspector(t *testing.T) {
 	p := newPlace(t)
-	server, err := stock.Filesystem20260831.Command(p.project)
+	link := filepath.Join(p.project, "link.txt")
+	if err := os.Symlink(p.secret, link); err != nil {
+		t.Fatal(err)
+	}
+	server, err := stock.Filesystem062.Command(p.project)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +74,9 @@ func TestInspector(t *testing.T) {
 		line = append(append(line, method...), "--")
 		return append(line, words[1:]...)
 	}
-	jail := in("")(t, server...)
+	jailed := in("")(t, server...)
 
-	stdout, _ := output(t, p.command(ask(jail, "--method", "tools/list")...), 0)
+	stdout, _ := output(t, p.command(ask(jailed, "--method", "tools/list")...), 0)
 	var list struct {
 		Tools []struct {
 			Name string `json:"name"`
@@ -80,15 +85,18 @@ func TestInspector(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &list); err != nil || len(list.Tools) == 0 {
 		t.Fatalf("listing tools: %v in %q", err, stdout)
 	}
-	read := func(path string) string {
+	read := func(words []string, path string) string {
 		t.Helper()
-		stdout, _ := output(t, p.command(ask(jail, "--method", "tools/call", "--tool-name", "read_text_file", "--tool-arg", "path="+path)...), 0)
+		stdout, _ := output(t, p.command(ask(words, "--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "path="+path)...), 0)
 		return stdout
 	}
-	if got := read(filepath.Join(p.project, "inside.txt")); !strings.Contains(got, insideText) {
+	if got := read(jailed, filepath.Join(p.project, "inside.txt")); !strings.Contains(got, insideText) {
 		t.Errorf("reading inside: got %q", got)
 	}
-	if got := read(p.secret); strings.Contains(got, secretText) {
-		t.Errorf("reading outside: got %q", got)
+	if got := read(jailed, link); !strings.Contains(got, "EACCES: permission denied, open") {
+		t.Errorf("reading through the link in the jail: got %q", got)
+	}
+	if got := read(server, link); !strings.Contains(got, secretText) {
+		t.Errorf("reading through the link outside the jail: got %q", got)
 	}
 }

@@ -132,6 +132,10 @@ func TestMemory(t *testing.T) {
 	s.served(t, "create_entities", entity, "harbour")
 	s.end(t)
 	p.onlyOwn(t)
+	kept, err := filepath.Glob(p.home + "/.local/share/stockade/homes/*/memory.jsonl")
+	if err != nil || len(kept) != 1 {
+		t.Errorf("the private home keeps %q (%v), want one memory.jsonl", kept, err)
+	}
 
 	again := connect(t, p.command(jail(t, command...)...))
 	again.served(t, "search_nodes", map[string]any{"query": "north"}, "harbour")
