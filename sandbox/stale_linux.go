@@ -114,6 +114,12 @@ func liftFolder(top int, name string, moved *int, budget int) int {
 		if unix.Unlinkat(fd, n, 0) == nil || unix.Unlinkat(fd, n, unix.AT_REMOVEDIR) == nil {
 			continue
 		}
+		// Moving a folder changes its "..", which needs write permission on it (rename(2)).
+		sub, err := openFolder(fd, n)
+		if err != nil {
+			continue
+		}
+		unix.Close(sub)
 		*moved++
 		_ = unix.Renameat2(fd, n, top, "stockade-"+strconv.Itoa(*moved), unix.RENAME_NOREPLACE)
 	}
