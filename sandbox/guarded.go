@@ -10,23 +10,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guards is the table of guarded places with their real paths.
-type guards []guardedPlace
+// guards is the table of guarded places. Their real paths are looked up when the first
+// grant asks for them: a plan that grants nothing but system files needs none.
+type guards struct {
+	list   []Guarded
+	places []guardedPlace
+}
 
 type guardedPlace struct {
 	Guarded
 	real string
 }
 
-// guardTable resolves the links on the way to each place, so that a home folder behind a
-// link is guarded under both names. Places that do not exist are guarded by name.
-func guardTable(list []Guarded) guards {
-	parents := make(map[string]string)
-	out := make(guards, 0, len(list))
-	for _, g := range list {
-		out = append(out, guardedPlace{Guarded: g, real: realPath(g.Path, parents)})
+// resolve follows the links on the way to each place, so that a home folder behind a link
+// is guarded under both names. Places that do not exist are guarded by name.
+func (gs *guards) resolve() {
+	if gs.places != nil || len(gs.list) == 0 {
+		return
 	}
-	return out
+	parents := make(map[string]string)
+	gs.places = make([]guardedPlace, 0, len(gs.list))
+	for _, g := range gs.list {
+		gs.places = append(gs.places, guardedPlace{Guarded: g, real: realPath(g.Path, parents)})
+	}
+}
+
+// systemPlaces are what the distribution installs, by real path. A runtime needs files of
+// these at nearly every start, and no guarded place is there or is a link to there.
+var systemPlaces = [...]string{
+	"/usr/lib", "/usr/bin", "/usr/share", "/usr/lib64", "/usr/libexec", "/usr/sbin",
+	"/etc/ld.so.cache", "/etc/ssl/openssl.cnf",
+}
+
+func ofSystem(target string) bool {
+	for _, place := range systemPlaces {
+		if below(target, place) {
+			return true
+		}
+	}
+	return false
 }
 
 // realPath resolves the folder of a path once for all places that share it, and asks
@@ -56,15 +78,20 @@ func realPath(path string, parents map[string]string) string {
 // launcher itself adds pass. A runtime's own files may lie inside a guarded tree when the
 // command line itself names something there (a server installed below an agent's folder);
 // a server's files cannot lead there by themselves.
-func (gs guards) check(p Plan, og OpenedGrant) error {
+func (gs *guards) check(p Plan, og OpenedGrant) error {
 	if og.State != Granted || og.Origin.Source == OriginAlways {
 		return nil
 	}
-	for i := range gs {
-		g := &gs[i]
+	ofRuntime := og.Origin.Source == OriginRuntime
+	if ofRuntime && ofSystem(og.Target) {
+		return nil
+	}
+	gs.resolve()
+	for i := range gs.places {
+		g := &gs.places[i]
 		for _, place := range [...]string{g.Path, g.real} {
 			rule := g.Rule
-			if og.Origin.Source == OriginRuntime && namedBelow(p.Argv, place) {
+			if ofRuntime && namedBelow(p.Argv, place) {
 				rule = GuardWhole
 			}
 			if !rule.forbids(og.Target, place) {

@@ -42,7 +42,7 @@ type Opened struct {
 // Errors are *[GrantError] values; they name the grant and where it was written.
 func Open(p Plan) (*Opened, error) {
 	o := &Opened{Plan: p, Grants: make([]OpenedGrant, 0, len(p.Grants))}
-	guards := guardTable(p.Guarded)
+	guards := guards{list: p.Guarded}
 	for _, g := range p.Grants {
 		og, err := openGrant(p, g)
 		if err == nil {
@@ -101,8 +101,9 @@ func openGrant(p Plan, g Grant) (OpenedGrant, error) {
 		return og, &GrantError{Grant: g, Err: err}
 	}
 	og.Target = g.Path
-	// What every jail has is checked against nothing and shown by its own name.
-	if g.Origin.Source != OriginAlways {
+	// What every jail has is checked against nothing and shown by its own name, and what a
+	// runtime needs was opened without links: its path is its real path.
+	if g.Origin.Source != OriginAlways && g.Origin.Source != OriginRuntime {
 		if og.Target, err = targetOf(fd); err != nil {
 			return og, &GrantError{Grant: g, Err: err}
 		}
