@@ -24,6 +24,7 @@ type Facts struct {
 	UID, PID int // of the process that becomes the server; PID 0: not known, a look only
 
 	Program program.Program
+	Module  string // answer of [FindModule]
 	// ArgFolders answers Wanted.Arguments.
 	ArgFolders []ArgFolder
 	// Execute answers Wanted.Programs: what each program needs, by its name there.
@@ -106,8 +107,8 @@ type compiler struct {
 	facts   *Facts
 	values  values
 	roots   []root
-	// rootsFailed: an error about roots is reported already; entries that use them say
-	// nothing more.
+	// rootsFailed: an error about roots or the argument behind them is reported already;
+	// what uses them says nothing more.
 	rootsFailed bool
 	asked       [variableCount]bool // variables that some list or value used
 	errs        Errors
@@ -170,7 +171,7 @@ func (c *compiler) folders(plan *sandbox.Plan) {
 	plan.Runs = ours(c.facts.Cache) + "/runs"
 	plan.Tmp.Path = plan.Runs + "/" + c.facts.Run
 	if c.profile.Filesystem.Home.Value != HomeReal {
-		plan.Home.Path = ours(c.facts.Data) + "/homes/" + homeKey(c.profile.Name.Value, &c.facts.Program)
+		plan.Home.Path = ours(c.facts.Data) + "/homes/" + homeKey(c.profile.Name.Value, c.facts)
 	}
 }
 

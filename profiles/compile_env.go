@@ -186,12 +186,17 @@ func (c *compiler) secrets(env map[string]string) {
 
 func (c *compiler) set(env map[string]string) {
 	for _, v := range c.profile.Environment.Set {
+		told := false // what the value lacks is reported already
 		for name := range variableCount {
 			if strings.Contains(v.Value, "${"+variableNames[name]+"}") {
 				c.asked[name] = true
+				told = told || c.rootsFailed && (name == varRoots || name == varArgs)
 			}
 		}
 		value, bad := c.values.value(v.Value)
+		if bad != nil && told {
+			continue
+		}
 		if bad != nil {
 			c.fail(v.Position, &problem{message: fmt.Sprintf("environment.set.%s: %s", v.Name, bad.message), hint: bad.hint})
 			continue

@@ -3,7 +3,6 @@ package profiles
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -138,7 +137,7 @@ func (c *compiler) paths(s string) ([]string, *problem) {
 	if used < variableCount {
 		c.asked[used] = true
 	}
-	if used == varRoots && c.rootsFailed {
+	if c.rootsFailed && (used == varRoots || used == varArgs && bad != nil) {
 		return nil, nil
 	}
 	return paths, bad
@@ -147,7 +146,7 @@ func (c *compiler) paths(s string) ([]string, *problem) {
 // unusedRoots refuses roots that nothing uses: the person believes that they grant
 // something.
 func (c *compiler) unusedRoots() {
-	if c.asked[varRoots] {
+	if c.asked[varRoots] || c.rootsFailed {
 		return
 	}
 	hint := fmt.Sprintf(`write "write: [\"${roots}\"]" or "read: [\"${roots}\"]" under filesystem in profile %q, or use --write or --read`, c.profile.Name.Value)
@@ -297,41 +296,4 @@ func (c *compiler) private(path string) *problem {
 		}
 	}
 	return nil
-}
-
-// maxKeyName keeps a home's name below NAME_MAX (255 bytes).
-const maxKeyName = 200
-
-// homeKey names a server's private home: the same server under the same profile has the
-// same one, and no server can be named so that it gets another's. The profile's name holds
-// no "+", and the rest is written so that no two servers read alike.
-func homeKey(profile string, p *program.Program) string {
-	kind, server := "", p.File
-	if name := packageName(p); name != "" && p.Package != "" {
-		kind, server, _ = strings.Cut(name, ":")
-	} else if p.Entry != "" {
-		server = p.Entry
-	}
-	var b strings.Builder
-	b.WriteString(profile + "+")
-	if kind != "" {
-		b.WriteString(kind + "+")
-	}
-	for i := range len(server) {
-		switch c := server[i]; {
-		case letter(c) || digit(c) || c == '.' || c == '-' || c == '_' || c == '@':
-			b.WriteByte(c)
-		case c == '/':
-			b.WriteByte('+')
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	key := b.String()
-	if len(key) > maxKeyName {
-		h := fnv.New128a()
-		h.Write([]byte(key))
-		key = fmt.Sprintf("%s+%x", key[:maxKeyName], h.Sum(nil))
-	}
-	return key
 }

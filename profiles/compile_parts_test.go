@@ -104,49 +104,6 @@ func TestPlaceholdersAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestPrivateHomes: the same server under the same profile has the same home, and no other.
-func TestPrivateHomes(t *testing.T) {
-	node := func(pkg, entry string) program.Program {
-		return program.Program{File: "/usr/bin/node", Runtime: program.Node, Package: pkg, Entry: entry}
-	}
-	long := strings.Repeat("x", 300)
-	servers := []program.Program{
-		node("a", "/x/a.js"), node("b", "/x/a.js"), node("@a/b", "/x"), node("@a+b", "/x"), node("@a%2Bb", "/x"), node("a b", "/x"), node("a:b", "/x"),
-		node("", "/x/a.js"), node("", "/x+a.js"), node("", "/y/a.js"),
-		{File: "/bin/a"},
-		{File: "/bin/b"},
-		{File: "/bin%2Fb"},
-		{File: "npm/a"},
-		{File: "/usr/bin/python3", Runtime: program.Python, Package: "a"},
-		{File: "/usr/bin/python3"},
-		node(long+"1", ""), node(long+"2", ""), node("", "/"+long+"1"), node("", "/"+long+"2"),
-	}
-	seen := map[string]int{}
-	for i, s := range servers {
-		for _, name := range []string{"p", "q", "p-npm"} {
-			p := parse(t, "")
-			p.Name.Value = name
-			home := mustCompile(t, p, func(f *profiles.Facts) { f.Program = s; f.Program.File = "/" + strings.TrimPrefix(s.File, "/") }).Plan.Home.Path
-			again := mustCompile(t, p, func(f *profiles.Facts) {
-				f.Program = s
-				f.Program.File = "/" + strings.TrimPrefix(s.File, "/")
-				f.Run, f.PID, f.Dir, f.Program.Args = "other", 1, "/elsewhere", []string{"--other"}
-			}).Plan.Home.Path
-			if home != again {
-				t.Errorf("the home changes between runs: %s, %s", home, again)
-			}
-			if other, taken := seen[home]; taken {
-				t.Errorf("servers %d and %d share the home %s", other, i, home)
-			}
-			seen[home] = i
-			base := filepath.Base(home)
-			if len(base) > 255 || filepath.Dir(home) != "/home/me/.local/share/stockade/homes" || strings.ContainsAny(base, ": /\x00") {
-				t.Errorf("the home is %q", home)
-			}
-		}
-	}
-}
-
 // TestOwnProcessFiles: each runtime gets the files that it reads, of its own process only.
 func TestOwnProcessFiles(t *testing.T) {
 	for _, runtime := range []program.Runtime{program.Native, program.Node, program.Python, program.Shell} {
@@ -225,6 +182,9 @@ func TestResidual(t *testing.T) {
 		want      bool
 	}{
 		{"metadata", "", nil, "stay visible (stat)", true},
+		{"descriptors", "", nil, "the mode (set-id bits are refused), owner, times, ACLs", true},
+		{"devices as root", "", func(f *profiles.Facts) { f.UID = 0 }, "device nodes such as /dev/null", true},
+		{"devices", "", nil, "device nodes such as /dev/null", false},
 		{"loader", "", nil, "the loader can start any program file", true},
 		{"static", "", func(f *profiles.Facts) { f.Program.Execute, f.Program.Entry = f.Program.Execute[:1], "" }, "the loader can start any program file", false},
 		{"script", "", nil, "node runs every script", true},

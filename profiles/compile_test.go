@@ -245,6 +245,11 @@ func TestCompileRefuses(t *testing.T) {
 			"missing folder", "filesystem: {write: [\"${roots}\"]}\nroots: args\n", list(profiles.ArgFolder{Arg: "~/f", Path: "/home/me/f"}),
 			[]string{`4:8: roots: args: the server's argument "~/f" does not exist | make the folder, or correct the argument`},
 		},
+		{
+			"one cause, one problem", "filesystem: {write: [\"${roots}\"], read: [\"${args}\", \"${roots}/x\"]}\nroots: args\nenvironment: {set: {A: \"${roots}\", B: \"${args}/y\"}}\n", list(profiles.ArgFolder{Arg: "./f", Path: "/f"}),
+			[]string{`4:8: roots: args: the server's argument "./f" does not exist | make the folder, or correct the argument`},
+		},
+		{"a bad argument of unused roots", "roots: args\n", list(profiles.ArgFolder{Arg: "/f", Path: "/f", State: profiles.ArgIsFile}), []string{`3:8: roots: args: the server's argument "/f" is a file, not a folder | give the server the folder that holds it`}},
 		{"unused roots", "roots: args\n", nil, []string{"3:8: " + unused}},
 		{"unused list of roots", "roots: [/a, /b]\n", nil, []string{"3:9: " + unused, "3:13: " + unused}},
 

@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -76,8 +77,8 @@ func (c Change) String() string {
 }
 
 // Diff lists what plan b changes in plan a, section by section. Both should be compiled
-// from the same facts. Private folders differ by name from run to run and from profile to
-// profile; that is not a change.
+// from the same facts. The temporary folder differs by name from run to run; that is not a
+// change. The private home is kept, so another one is.
 func Diff(a, b sandbox.Plan) []Change {
 	d := differ{}
 	d.program(&a, &b)
@@ -157,6 +158,9 @@ func (d *differ) grants(a, b *sandbox.Plan) {
 			effect, verb = Narrowing, Removed
 		}
 		d.add("filesystem", verb, "private home", effect)
+	} else if a.Home.Path != b.Home.Path {
+		// It holds what the server kept under the other profile: tokens, for one.
+		d.add("filesystem", Changed, "private home "+filepath.Base(b.Home.Path), Widening)
 	}
 	for i := range b.Grants {
 		g := &b.Grants[i]

@@ -32,8 +32,8 @@ func TestDiff(t *testing.T) {
 		{"program", "", "filesystem: {execute: [/opt/x]}", []string{"filesystem: execute /opt/x added (widening)", "environment: variable PATH changed (widening)"}},
 		{"home", "", "filesystem: {home: real}", []string{"filesystem: private home removed (narrowing)", "environment: variable HOME changed (widening)"}},
 		{"private home", "filesystem: {home: real}", "", []string{"filesystem: private home added (widening)", "environment: variable HOME changed (widening)"}},
-		{"another name", "", "name: q", nil},
-		{"name in a value", "environment: {set: {A: \"${private}/x\"}}", "name: q\nenvironment: {set: {A: \"${private}/x\"}}", nil},
+		{"another name", "", "name: q", []string{"filesystem: private home q++srv+fs+dist+index.js changed (widening)"}},
+		{"name in a value", "environment: {set: {A: \"${private}/x\"}}", "name: q\nenvironment: {set: {A: \"${private}/x\"}}", []string{"filesystem: private home q++srv+fs+dist+index.js changed (widening)"}},
 		{"egress", "", "network: {egress: all}", []string{
 			"filesystem: read /etc/resolv.conf added (widening)", "filesystem: read /etc/hosts added (widening)", "filesystem: read /etc/nsswitch.conf added (widening)",
 			"filesystem: read /etc/host.conf added (widening)", "filesystem: read /etc/gai.conf added (widening)", "filesystem: read /etc/services added (widening)",
@@ -65,7 +65,7 @@ func TestDiff(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b := mustCompile(t, parse(t, tt.a+"\n"), nil), mustCompile(t, parse(t, renamed(tt.b)+"\n"), nil)
+			a, b := mustCompile(t, parse(t, tt.a+"\n"), nil), mustCompile(t, renamed(t, tt.b), nil)
 			changes := profiles.Diff(a.Plan, b.Plan)
 			var got, wider []string
 			for _, c := range changes {
@@ -91,8 +91,16 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// renamed drops the name that parse puts before a text with a name of its own.
-func renamed(text string) string { return strings.Replace(text, "name: q", "description: q", 1) }
+// renamed parses a text that may have a name of its own.
+func renamed(t *testing.T, text string) *profiles.Profile {
+	t.Helper()
+	rest, named := strings.CutPrefix(text, "name: q")
+	p := parse(t, rest+"\n")
+	if named {
+		p.Name.Value = "q"
+	}
+	return p
+}
 
 // TestDiffOfPlans has the fields that no profile changes.
 func TestDiffOfPlans(t *testing.T) {
@@ -110,14 +118,22 @@ func TestDiffOfPlans(t *testing.T) {
 			p.Guarded = append(slices.Clip(p.Guarded), sandbox.Guarded{Path: "/x"})
 		}, "guarded: place /x (rule 0) added (narrowing)"},
 		{"truncation", func(p *sandbox.Plan) { p.Filter.Truncation = seccomp.TruncationByFilter }, "syscalls: truncation by the filter changed (narrowing)"},
-		{"private folders", func(p *sandbox.Plan) {
+		{"temporary folder", func(p *sandbox.Plan) {
 			p.Env = append([]string(nil), p.Env...)
 			p.Grants = append([]sandbox.Grant(nil), p.Grants...)
 			for i := range p.Env {
-				p.Env[i] = strings.NewReplacer(p.Home.Path, "/h", p.Tmp.Path, "/t").Replace(p.Env[i])
+				p.Env[i] = strings.ReplaceAll(p.Env[i], p.Tmp.Path, "/t")
 			}
-			p.Grants[0].Path, p.Grants[1].Path, p.Home.Path, p.Tmp.Path = "/h", "/t", "/h", "/t"
+			p.Grants[1].Path, p.Tmp.Path = "/t", "/t"
 		}, ""},
+		{"private home", func(p *sandbox.Plan) {
+			p.Env = append([]string(nil), p.Env...)
+			p.Grants = append([]sandbox.Grant(nil), p.Grants...)
+			for i := range p.Env {
+				p.Env[i] = strings.ReplaceAll(p.Env[i], p.Home.Path, "/other-home")
+			}
+			p.Grants[0].Path, p.Home.Path = "/other-home", "/other-home"
+		}, "filesystem: private home other-home changed (widening)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -24,23 +24,54 @@ func (s Search) Complete(p *Profile) (*Profile, error) {
 		done := *p
 		return &done, nil
 	}
-	c := completion{search: s}
+	c, start := completion{}, *p
 	if p.FromRepo {
-		root, err := os.OpenRoot(s.Repo)
+		var bad *problem
+		if c.repo, start.File, bad = s.home(p.File); bad != nil {
+			return nil, Errors{bad.at(Position{File: p.File})}
+		}
+		root, err := os.OpenRoot(c.repo)
 		if err != nil {
-			return nil, Errors{wrong("", "opening the repository: %s", reason(err)).at(Position{File: s.Repo})}
+			return nil, Errors{wrong("", "opening the repository: %s", reason(err)).at(Position{File: c.repo})}
 		}
 		defer func() { _ = root.Close() }() // only read from
 		c.root = root
 	}
-	return c.complete(p, []string{p.File})
+	out, err := c.complete(&start, []string{start.File})
+	if err != nil {
+		return nil, err
+	}
+	out.File = p.File
+	return out, nil
+}
+
+// home returns the top folder of the repository that a profile's file lies in, and the
+// file's path below it. The file may be named from anywhere, and by a link.
+func (s Search) home(file string) (repo, path string, bad *problem) {
+	named, err := filepath.Abs(file)
+	if err != nil {
+		return "", "", wrong("", "finding the profile's folder: %s", reason(err))
+	}
+	if s.Repo != "" && strings.HasPrefix(named, filepath.Join(s.Repo, repoFolder)+"/") {
+		return s.Repo, named, nil
+	}
+	real, err := filepath.EvalSymlinks(named)
+	if err != nil {
+		return "", "", wrong("", "finding the profile's folder: %s", reason(err))
+	}
+	for _, place := range [...]string{real, named} {
+		if repo, found := repositoryOf(place); found {
+			return repo, place, nil
+		}
+	}
+	return s.Repo, real, nil
 }
 
 // completion is one run of Complete.
 type completion struct {
-	search Search
-	root   *os.Root // of the repository, for its profiles
-	done   []string // files that are merged: a profile reached twice counts once
+	repo string   // top folder of the repository, for its profiles
+	root *os.Root // the same, opened
+	done []string // files that are merged: a profile reached twice counts once
 }
 
 // complete merges what p extends, depth first. line lists the files from the first profile
@@ -128,7 +159,7 @@ func (c *completion) beside(p *Profile, name string) (*Profile, error) {
 		if err != nil {
 			return nil, Errors{wrong("", "finding what the profile extends: %s", reason(err)).at(Position{File: p.File})}
 		}
-		below, err := filepath.Rel(c.search.Repo, whole)
+		below, err := filepath.Rel(c.repo, whole)
 		if err != nil {
 			return nil, Errors{wrong("", "finding what the profile extends: %s", reason(err)).at(Position{File: p.File})}
 		}
@@ -145,6 +176,7 @@ func (c *completion) beside(p *Profile, name string) (*Profile, error) {
 func merge(under, over *Profile) *Profile {
 	out := *over
 	out.Extends = nil
+	out.FromRepo = under.FromRepo || over.FromRepo
 	out.Filesystem = mergeFilesystem(&under.Filesystem, &over.Filesystem)
 	out.Roots = mergeRoots(&under.Roots, &over.Roots)
 	out.Network = mergeNetwork(&under.Network, &over.Network)

@@ -29,25 +29,37 @@ func (machine) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, erro
 }
 func (machine) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 
-// writers says who may be able to write a file that is read.
-type writers uint8
-
-const (
-	// anyWriters: the person named the file.
-	anyWriters writers = iota
-	// notEveryone: the file was found by its place.
-	notEveryone
-)
+// content is what a file held, and where it lies.
+type content struct {
+	data []byte
+	real string
+}
 
 // ParseFile reads and parses the profile in a file. It reads regular files only, at most 1
 // MiB, and never waits: a fifo or a device is an error. The profile's name is the file's
 // name when the file says none. The error is an [Errors].
+//
+// A file that others can change is an error (see [CheckOwner]). One that lies in a folder
+// named .stockade, or is named by way of one, is a repository's.
 func ParseFile(path string) (*Profile, error) {
-	data, err := readBounded(machine{}, path, path, anyWriters)
+	read, err := readBounded(machine{}, path, path)
 	if err != nil {
 		return nil, err
 	}
-	return parseNamed(path, data)
+	p, err := parseNamed(path, read.data)
+	if err != nil {
+		return nil, err
+	}
+	named, err := filepath.Abs(path)
+	if err != nil {
+		return nil, Errors{wrong("", "finding the profile's folder: %s", reason(err)).at(Position{File: path})}
+	}
+	for _, place := range [...]string{read.real, named} {
+		if _, found := repositoryOf(place); found {
+			p.FromRepo = true
+		}
+	}
+	return p, nil
 }
 
 // parseNamed parses a file's content and names the profile after the file if it says no
@@ -69,9 +81,9 @@ func parseNamed(shown string, data []byte) (*Profile, error) {
 }
 
 // readBounded reads a file that a place calls name and people call shown.
-func readBounded(from opener, name, shown string, by writers) ([]byte, error) {
-	fail := func(hint, format string, args ...any) error {
-		return Errors{wrong(hint, format, args...).at(Position{File: shown})}
+func readBounded(from opener, name, shown string) (content, error) {
+	fail := func(hint, format string, args ...any) (content, error) {
+		return content{}, Errors{wrong(hint, format, args...).at(Position{File: shown})}
 	}
 	// Looking first keeps a device from being opened at all; the look at the opened file
 	// is the one that counts.
@@ -80,31 +92,35 @@ func readBounded(from opener, name, shown string, by writers) ([]byte, error) {
 		err = checkRegular(info)
 	}
 	if err != nil {
-		return nil, fail(openHint(err), "opening the profile: %s", reason(err))
+		return fail(openHint(err), "opening the profile: %s", reason(err))
 	}
 	// O_NONBLOCK: opening a fifo that took the file's place returns at once.
 	f, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fail(openHint(err), "opening the profile: %s", reason(err))
+		return fail(openHint(err), "opening the profile: %s", reason(err))
 	}
 	defer func() { _ = f.Close() }() // only read from
 	if info, err = f.Stat(); err == nil {
 		err = checkRegular(info)
 	}
 	if err != nil {
-		return nil, fail(openHint(err), "opening the profile: %s", reason(err))
+		return fail(openHint(err), "opening the profile: %s", reason(err))
 	}
-	if by == notEveryone && info.Mode().Perm()&0o002 != 0 {
-		return nil, fail("chmod o-w "+shown, "everyone may write this profile")
+	real, err := realPath(f)
+	if err != nil {
+		return fail("mount /proc", "opening the profile: %s", reason(err))
+	}
+	if bad := checkOwner(f, real); bad != nil {
+		return fail(bad.hint, "opening the profile: %s", bad.message)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:
-		return nil, fail("", "reading the profile: %s", reason(err))
+		return fail("", "reading the profile: %s", reason(err))
 	case len(data) > maxFile:
-		return nil, fail("a profile has a few dozen lines", "the file is larger than %d bytes", maxFile)
+		return fail("a profile has a few dozen lines", "the file is larger than %d bytes", maxFile)
 	}
-	return data, nil
+	return content{data, real}, nil
 }
 
 var (

@@ -56,7 +56,7 @@ var profileKeys = []key{
 		field: func(p *Profile) any { return &p.Version },
 	},
 	{
-		name: "name", form: formText, doc: "The profile's name; the file's name when left out. The private home is kept under it.",
+		name: "name", form: formText, doc: "The profile's name; the file's name when left out. Each profile has a private home for each installation of a server.",
 		field: func(p *Profile) any { return &p.Name }, check: checkName, pattern: `^[A-Za-z0-9][A-Za-z0-9._-]*$`,
 	},
 	{
@@ -90,7 +90,7 @@ var profileKeys = []key{
 
 var matchKeys = []key{
 	{
-		name: "packages", form: formTexts, doc: `Package names with their kind: "npm:@scope/name". A * stands for any part of a name.`,
+		name: "packages", form: formTexts, doc: `Packages with their kind: "npm:@scope/name", installed in node_modules or site-packages; what calls itself so elsewhere does not match. A * stands for any part of a name.`,
 		field: func(p *Profile) any { return &p.Match.Packages }, check: checkPackage, pattern: `^(npm|pypi):.+$`,
 	},
 	{

@@ -11,8 +11,8 @@ import (
 
 // Propose writes a first profile for a program, with comments that say what each part is
 // for. It grants what the program's own command line shows and nothing else. Parse accepts
-// it whatever the program is called.
-func Propose(p program.Program, name string) []byte {
+// it whatever the program is called. module is the answer of [FindModule].
+func Propose(p program.Program, module, name string) []byte {
 	if _, bad := checkName(name); bad != nil {
 		name = "server"
 	}
@@ -20,7 +20,7 @@ func Propose(p program.Program, name string) []byte {
 	b.WriteString("# A stockade profile. What is not granted here is refused by the kernel.\n")
 	b.WriteString("# Lists that are left out or empty grant nothing. Lines to uncomment are examples.\n")
 	fmt.Fprintf(&b, "version: 1\nname: %s\n# description: what this server is for\n\n", quoteText(name))
-	proposeMatch(&b, &p)
+	proposeMatch(&b, &p, installedName(&p, module))
 	fmt.Fprintf(&b, "extends: [%s]\n\n", proposeBase(&p))
 	proposeFilesystem(&b, &p)
 	b.WriteString(`network:
@@ -51,29 +51,31 @@ func proposeBase(p *program.Program) string {
 	return "base"
 }
 
-// proposeMatch names the package, or else the command. Patterns are for people to write: a
-// sign in a name is escaped.
-func proposeMatch(b *strings.Builder, p *program.Program) {
+// proposeMatch names the package if it is installed as one, or else the command. Patterns
+// are for people to write: a sign in a name is escaped.
+func proposeMatch(b *strings.Builder, p *program.Program, installed string) {
 	b.WriteString("match:                          # which command lines this profile is for\n")
-	if full := packageName(p); full != "" && p.Package != "" {
-		if kind, name, _ := strings.Cut(full, ":"); plainName(name) {
-			if text, bad := checkPackage(kind + ":" + escapeGlob(name)); bad == nil {
-				fmt.Fprintf(b, "  packages: [%s]\n\n", quoteText(text))
-				return
-			}
+	if kind, name, found := strings.Cut(installed, ":"); found && plainName(name) {
+		if text, bad := checkPackage(kind + ":" + escapeGlob(name)); bad == nil {
+			fmt.Fprintf(b, "  packages: [%s]\n\n", quoteText(text))
+			return
 		}
 	}
-	for _, file := range [...]string{p.Entry, p.Named, p.File} {
+	files := []string{p.Entry, p.Named, p.File}
+	if p.Entry == "" && p.Runtime != program.Native {
+		files = nil // an interpreter's name is that of every server in its language
+	}
+	for _, file := range files {
 		base := filepath.Base(file)
 		if file == "" || !plainName(base) {
 			continue
 		}
 		if text, bad := checkCommand(escapeGlob(base)); bad == nil {
-			fmt.Fprintf(b, "  commands: [%s]\n\n", quoteText(text))
+			fmt.Fprintf(b, "  commands: [%s]  # wherever it lies; leave it empty to name this profile with --profile alone\n\n", quoteText(text))
 			return
 		}
 	}
-	b.WriteString("  commands: []\n\n")
+	b.WriteString("  commands: []                  # none: name this profile with --profile\n\n")
 }
 
 // plainName tells whether a name can be written in one line.

@@ -60,7 +60,10 @@ func (c *compiler) stays(promise, open string) {
 func (c *compiler) openFiles() {
 	plan := &c.out.Plan
 	c.stays(promiseFiles, "names, sizes, modes and times of all files stay visible (stat): Landlock does not cover them")
-	c.stays(promiseFiles, "modes and times of files that it may read and owns can be changed through an open descriptor (fchmod)")
+	c.stays(promiseFiles, "through a descriptor of a file that it may read and owns, it can change the mode (set-id bits are refused), owner, times, ACLs, extended attributes and inode flags, and take leases")
+	if c.facts.UID == 0 {
+		c.stays(promiseFiles, "as root, those files include device nodes such as /dev/null")
+	}
 	for i := range plan.Grants {
 		if g := &plan.Grants[i]; g.Broad != "" {
 			c.stays(promiseFiles, fmt.Sprintf("%s is granted whole: %s", g.Path, g.Broad))

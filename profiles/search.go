@@ -20,6 +20,7 @@ type Search struct {
 	Repo   string // top folder of the repository; its profiles are in .stockade/profiles
 	Config string // $XDG_CONFIG_HOME; profiles are in stockade/profiles
 	System string // /etc; profiles are in stockade/profiles
+	Dir    string // working folder, for [FindModule]
 }
 
 // WithoutRepo is the search that would happen if the repository had no profiles. What a
@@ -54,7 +55,7 @@ type shelf struct {
 }
 
 // repoProfiles is where a repository keeps its profiles.
-const repoProfiles = ".stockade/profiles"
+const repoProfiles = repoFolder + "/profiles"
 
 // shelves opens the places in order. close ends them.
 func (s Search) shelves() ([]shelf, error) {
@@ -162,29 +163,25 @@ func (sh *shelf) named(name string) (*Profile, error) {
 }
 
 // read returns the content of one file of the folder.
-func (sh *shelf) read(file string) ([]byte, error) {
-	by := notEveryone
-	if sh.place == PlaceRepo { // its files are trusted with nothing, whoever wrote them
-		by = anyWriters
-	}
+func (sh *shelf) read(file string) (content, error) {
 	shown := filepath.Join(sh.folder, file)
 	if strings.HasSuffix(file, otherSuffix) {
-		return nil, Errors{wrong("rename it", "profiles end in %s", suffix).at(Position{File: shown})}
+		return content{}, Errors{wrong("rename it", "profiles end in %s", suffix).at(Position{File: shown})}
 	}
-	return readBounded(sh.open, filepath.Join(sh.prefix, file), shown, by)
+	return readBounded(sh.open, filepath.Join(sh.prefix, file), shown)
 }
 
 // parse reads and parses one file of the folder.
 func (sh *shelf) parse(file string) (*Profile, error) {
-	data, err := sh.read(file)
+	read, err := sh.read(file)
 	if err != nil {
 		return nil, err
 	}
-	return sh.parseData(file, data)
+	return sh.parseContent(file, read)
 }
 
-func (sh *shelf) parseData(file string, data []byte) (*Profile, error) {
-	p, err := parseNamed(filepath.Join(sh.folder, file), data)
+func (sh *shelf) parseContent(file string, read content) (*Profile, error) {
+	p, err := parseNamed(filepath.Join(sh.folder, file), read.data)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +189,8 @@ func (sh *shelf) parseData(file string, data []byte) (*Profile, error) {
 	if base := strings.TrimSuffix(file, suffix); p.Name.Value != base {
 		return nil, Errors{wrong("rename the file, or remove the key", "the profile is named %q in a file named %q", p.Name.Value, base).at(p.Name.Position)}
 	}
-	p.FromRepo = sh.place == PlaceRepo
+	_, inRepo := repositoryOf(read.real)
+	p.FromRepo = sh.place == PlaceRepo || inRepo
 	return p, nil
 }
 
@@ -235,42 +233,43 @@ func (s Search) Match(p program.Program) (*Profile, error) {
 		return nil, err
 	}
 	defer closeShelves(shelves)
+	installed := installedName(&p, FindModule(p, s.Dir))
 	for _, sh := range shelves {
-		found, err := sh.match(&p)
+		found, err := sh.match(&p, installed)
 		if found != nil || err != nil {
 			return found, err
 		}
 	}
 	for _, name := range BuiltinNames() {
-		if b, _ := Builtin(name); b.Match.fits(&p) {
+		if b, _ := Builtin(name); b.Match.fits(&p, installed) {
 			return b, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // no match is an answer: the caller takes Empty
 }
 
-func (sh *shelf) match(p *program.Program) (*Profile, error) {
+func (sh *shelf) match(p *program.Program, installed string) (*Profile, error) {
 	files, err := sh.files()
 	if err != nil {
 		return nil, err
 	}
 	var found *Profile
 	for _, file := range files {
-		data, err := sh.read(file)
+		read, err := sh.read(file)
 		if err != nil {
 			return nil, err
 		}
 		// A file that names no command line is not parsed at every start. (A key may be
 		// spelled with escapes.)
-		if !bytes.Contains(data, []byte("match")) && bytes.IndexByte(data, '\\') < 0 {
+		if !bytes.Contains(read.data, []byte("match")) && bytes.IndexByte(read.data, '\\') < 0 {
 			continue
 		}
-		candidate, err := sh.parseData(file, data)
+		candidate, err := sh.parseContent(file, read)
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case !candidate.Match.fits(p):
+		case !candidate.Match.fits(p, installed):
 		case found != nil:
 			return nil, Errors{wrong("name one with --profile, or narrow a match section",
 				"%q and %q both match this command line", found.Name.Value, candidate.Name.Value).at(Position{File: candidate.File})}
@@ -281,12 +280,12 @@ func (sh *shelf) match(p *program.Program) (*Profile, error) {
 	return found, nil
 }
 
-// fits tells whether a match section names the program.
-func (m *Match) fits(p *program.Program) bool {
-	if len(m.Packages) > 0 && p.Package != "" {
-		name := packageName(p)
+// fits tells whether a match section names the program, or the package that it is
+// installed as.
+func (m *Match) fits(p *program.Program, installed string) bool {
+	if installed != "" {
 		for _, pattern := range m.Packages {
-			if matches(pattern.Value, name) {
+			if matches(pattern.Value, installed) {
 				return true
 			}
 		}
@@ -299,19 +298,6 @@ func (m *Match) fits(p *program.Program) bool {
 		}
 	}
 	return false
-}
-
-// packageName is the program's package with its kind, as match.packages writes it. Names
-// on PyPI are the same in any case and with any of - _ . between words.
-func packageName(p *program.Program) string {
-	switch p.Runtime {
-	case program.Node:
-		return "npm:" + p.Package
-	case program.Python:
-		return "pypi:" + strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(p.Package))
-	case program.Native, program.Shell:
-	}
-	return ""
 }
 
 // matches compares a pattern that checkGlob has passed.

@@ -194,7 +194,7 @@ func TestFind(t *testing.T) {
 		"":            `--profile: a profile's name cannot be empty | letters, digits, dot, dash and underscore, beginning with a letter or digit`,
 		"broken":      user + `/broken.yaml:1:10: version 9 is not known | write "version: 1"`,
 		"other":       user + `/other.yaml:2:7: the profile is named "another" in a file named "other" | rename the file, or remove the key`,
-		"wide":        user + `/wide.yaml: everyone may write this profile | chmod o-w ` + user + `/wide.yaml`,
+		"wide":        user + `/wide.yaml: opening the profile: everyone may write the file | chmod go-w ` + user + `/wide.yaml`,
 		"dangling":    user + `/dangling.yaml: opening the profile: no such file or directory | correct the path; if it is a link, see where it leads`,
 		"./none.yaml": `./none.yaml: opening the profile: no such file or directory | correct the path; if it is a link, see where it leads`,
 	} {
@@ -254,19 +254,25 @@ func TestMatch(t *testing.T) {
 		"user/w.yaml":   "version: 1\ndescription: names no command line\n",
 		"system/s.yaml": "version: 1\nmatch: {packages: [\"npm:@r/*\", \"pypi:my-server\"]}\n",
 	})
+	s.Dir = t.TempDir()
+	site := filepath.Join(t.TempDir(), "site-packages")
+	write(t, filepath.Join(site, "My_Server", "__main__.py"), "")
+	npm := func(name string) program.Program {
+		return program.Program{Runtime: program.Node, Package: name, Named: "/usr/bin/node", Entry: "/srv/node_modules/" + name + "/index.js"}
+	}
 	tests := []struct {
 		name string
 		prog program.Program
 		want string
 	}{
-		{"package in the repository first", program.Program{Runtime: program.Node, Package: "@r/x"}, "r"},
-		{"a star stays inside one part", program.Program{Runtime: program.Node, Package: "@r/x/y"}, ""},
+		{"package in the repository first", npm("@r/x"), "r"},
+		{"a star stays inside one part", program.Program{Runtime: program.Node, Package: "@r/x/y", Entry: "/srv/node_modules/@r/x/y/index.js"}, ""},
 		{"command", program.Program{Named: "/usr/bin/tool-a"}, "u"},
 		{"entry", program.Program{Runtime: program.Node, Entry: "/srv/tool-b"}, "u"},
 		{"key with an escape", program.Program{Named: "/bin/escaped"}, "v"},
-		{"PyPI names in any spelling", program.Program{Runtime: program.Python, Package: "My_Server"}, "s"},
-		{"kinds are told apart", program.Program{Runtime: program.Node, Package: "my-server"}, ""},
-		{"built-in", program.Program{Runtime: program.Node, Package: "@modelcontextprotocol/server-filesystem", Named: "/usr/bin/node"}, "filesystem"},
+		{"PyPI names in any spelling", program.Program{Runtime: program.Python, Package: "My_Server", Read: []program.Need{{Path: site}}}, "s"},
+		{"kinds are told apart", npm("my-server"), ""},
+		{"built-in", npm("@modelcontextprotocol/server-filesystem"), "filesystem"},
 		{"built-in by command", program.Program{Named: "/usr/local/bin/mcp-server-filesystem"}, "filesystem"},
 		{"none", program.Program{Runtime: program.Node, Package: "x", Named: "/usr/bin/node", Entry: "/x.js"}, ""},
 		{"nothing known", program.Program{}, ""},
@@ -287,7 +293,7 @@ func TestMatch(t *testing.T) {
 		})
 	}
 	user := filepath.Join(s.Config, "stockade/profiles")
-	_, err := s.Match(program.Program{Runtime: program.Node, Package: "both"})
+	_, err := s.Match(npm("both"))
 	want := user + `/v.yaml: "u" and "v" both match this command line | name one with --profile, or narrow a match section`
 	if got := one(t, err); got != want {
 		t.Errorf("problem:\n got %s\nwant %s", got, want)

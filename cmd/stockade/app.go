@@ -208,7 +208,7 @@ func unknownCommand(name string) error {
 	if near := nearest(name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", "stockade "+near)
 	}
-	return &usageError{problem: fmt.Sprintf("unknown command %q", name), hint: hint}
+	return &usageError{problem: fmt.Sprintf("unknown command %q", hideValue(name)), hint: hint}
 }
 
 // takesServer tells which commands have a server's command after "--".
@@ -234,7 +234,7 @@ func (c *call) words(ctx *cli.Context, least, most int) ([]string, error) {
 	for _, w := range got {
 		if len(w) > 1 && w[0] == '-' {
 			return nil, &usageError{
-				problem: fmt.Sprintf("%q comes after a name", escapeFlag(w)),
+				problem: fmt.Sprintf("%q comes after a name", hideValue(w)),
 				hint:    "flags come before names; see " + seeHelp(ctx.Command),
 			}
 		}
@@ -244,17 +244,19 @@ func (c *call) words(ctx *cli.Context, least, most int) ([]string, error) {
 		return nil, &usageError{problem: fmt.Sprintf("%q needs a name", commandPath(ctx.Command)), hint: "see " + seeHelp(ctx.Command)}
 	case len(got) > most:
 		return nil, &usageError{
-			problem: fmt.Sprintf("%q does not take %q", commandPath(ctx.Command), got[most]),
+			problem: fmt.Sprintf("%q does not take %q", commandPath(ctx.Command), hideValue(got[most])),
 			hint:    "see " + seeHelp(ctx.Command),
 		}
 	}
 	return got, nil
 }
 
-// escapeFlag leaves out what may be a value.
-func escapeFlag(word string) string {
-	name, _, _ := strings.Cut(word, "=")
-	return name
+// hideValue leaves out what may be a variable's value.
+func hideValue(word string) string {
+	if name, _, found := strings.Cut(word, "="); found {
+		return name + "=..."
+	}
+	return word
 }
 
 // usageError is a command line that is not understood.

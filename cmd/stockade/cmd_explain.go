@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"github.com/urfave/cli/v2"
@@ -18,6 +19,13 @@ DESCRIPTION
     there, and the file, line and column that it comes from; then network, system calls,
     names of environment variables (never values), private folders, limits, the layers of
     this kernel, and what stays open. Nothing is made, started or restricted.
+
+    In the server's command, what looks like a secret reads "masked": the value of a flag,
+    variable or header with such a name (--api-key, TOKEN=), and a password in a URL.
+
+    The private home belongs to one profile and one installation of a server, which is told
+    by the path of its package, script or program: the same server at another path, or under
+    another profile, has another home.
 
     Paths are opened to find their targets, so a plan that cannot start is an error here,
     too.
@@ -81,7 +89,7 @@ func runExplain(opts *explainOptions, server []string, std stdio) error {
 	switch opts.format.value {
 	case "", "text", "json", "oci":
 	default:
-		return &usageError{problem: fmt.Sprintf("unknown format %q", opts.format.value), hint: "the formats are text, json and oci"}
+		return &usageError{problem: "unknown format", hint: "the formats are text, json and oci"}
 	}
 	l, err := prepare(&opts.launchOptions, server, anotherProcess)
 	if err != nil {
@@ -124,6 +132,10 @@ func writeOCI(std stdio, opened *sandbox.Opened) error {
 		return err
 	}
 	uid, gid := os.Getuid(), os.Getgid()
+	spec.Process.Args = maskArguments(spec.Process.Args)
+	if !slices.Equal(spec.Process.Args, opened.Plan.Argv) {
+		notes = append(notes, fmt.Sprintf("arguments that look like secrets read %q: fill them in", masked))
+	}
 	spec.Process.User.UID, spec.Process.User.GID = uint32(uid), uint32(gid) //nolint:gosec // the kernel's ids are 32 bits wide
 	list, err := json.Marshal(notes)
 	if err != nil {

@@ -185,8 +185,8 @@ const maxSource = 4 << 20
 const profileCheckAbout = `
 DESCRIPTION
     Reads each file as strictly as a start does, follows what it extends, and prints all
-    problems with file, line and column on standard error. Valid files are listed on
-    standard output.
+    problems with file, line and column on standard error; keys whose layer is not built yet
+    are among them. Valid files are listed on standard output.
 
     With --json: [{"file", "valid", "problems": [{"file", "line", "column", "message",
     "hint"}]}] on standard output, and nothing else.
@@ -271,8 +271,13 @@ func checkFile(m machine, file string) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.search().Complete(p)
-	return err
+	if p, err = m.search().Complete(p); err != nil {
+		return err
+	}
+	if unbuilt := p.Unbuilt(); len(unbuilt) > 0 {
+		return unbuilt
+	}
+	return nil
 }
 
 // problemsOf is every problem of an error, as far as its places are known.

@@ -158,7 +158,7 @@ func runProfileInit(opts *profileInitOptions, server []string, std stdio) error 
 	if name == "" {
 		name = proposedName(server)
 	}
-	text := profiles.Propose(p, name)
+	text := profiles.Propose(p, profiles.FindModule(p, m.dir), name)
 	parsed, err := profiles.Parse(name+".yaml", text)
 	if err != nil {
 		return fmt.Errorf("checking the proposed profile: %w", err)

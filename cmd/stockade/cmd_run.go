@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -64,7 +63,7 @@ func runRun(opts *launchOptions, server []string, std stdio) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range l.resolved.Warnings {
+	for _, w := range l.warnings(opened.Grants) {
 		std.say(sayWarning, w)
 	}
 	report, err := sandbox.Enter(opened)
@@ -80,41 +79,34 @@ func runRun(opts *launchOptions, server []string, std stdio) error {
 }
 
 // needsServer checks that a server's command follows after "--", and nothing else of ours
-// before it.
+// before it. Words that may be values of variables are in no message.
 func (c *call) needsServer(ctx *cli.Context) error {
 	words := ctx.Args().Slice()
-	own := hideValues(c.ours[:len(c.ours)-len(words)])
+	own := c.ours[:len(c.ours)-len(words)]
+	shown, whole := ownWords(c.ours)
+	if whole {
+		shown = shellWords(own)
+	}
 	switch {
 	case c.server == nil:
-		corrected := "stockade " + shellWords(own) + " -- COMMAND [ARG]..."
-		if len(words) > 0 {
-			corrected = shellWords(slices.Concat([]string{"stockade"}, own, []string{"--"}, words))
+		corrected := "stockade " + shown + " -- COMMAND [ARG]..."
+		if !whole {
+			corrected = commandPath(ctx.Command) + " " + corrected[len("stockade "):]
+		} else if len(words) > 0 {
+			corrected = shellWords(slices.Concat([]string{"stockade"}, own, []string{"--"}, maskArguments(words)))
 		}
 		return &usageError{problem: fmt.Sprintf(`%q needs "--" before the server's command`, commandPath(ctx.Command)), hint: corrected}
 	case len(words) > 0:
 		return &usageError{
-			problem: fmt.Sprintf("%q does not take %q", commandPath(ctx.Command), words[0]),
-			hint:    `the server's command is what comes after "--"; see ` + seeHelp(ctx.Command),
+			problem: fmt.Sprintf(`%q takes nothing but flags before "--"`, commandPath(ctx.Command)),
+			hint:    `the server's command is what comes after "--", and the value of a flag what comes after its name; see ` + seeHelp(ctx.Command),
 		}
 	case len(c.server) == 0:
-		return &usageError{problem: `no command after "--"`, hint: "stockade " + shellWords(own) + " -- COMMAND [ARG]..."}
+		corrected := "stockade " + shown
+		if !whole {
+			corrected = commandPath(ctx.Command) + " " + shown
+		}
+		return &usageError{problem: `no command after "--"`, hint: corrected + " -- COMMAND [ARG]..."}
 	}
 	return nil
-}
-
-// hideValues replaces the values of variables in our words.
-func hideValues(words []string) []string {
-	out := slices.Clone(words)
-	for i, w := range out {
-		flag, value, joined := strings.Cut(w, "=")
-		switch {
-		case (flag == "--env" || flag == "-env") && joined:
-			if name, _, ok := strings.Cut(value, "="); ok {
-				out[i] = flag + "=" + name + "=..."
-			}
-		case i > 0 && (out[i-1] == "--env" || out[i-1] == "-env") && joined:
-			out[i] = flag + "=..."
-		}
-	}
-	return out
 }

@@ -26,7 +26,7 @@ func exampleLaunch() (launch, []sandbox.OpenedGrant) {
 	granted := func(g sandbox.Grant, target string, kind sandbox.Kind) sandbox.OpenedGrant {
 		return sandbox.OpenedGrant{Grant: g, Target: target, Kind: kind, State: sandbox.Granted}
 	}
-	home := "/home/me/.local/share/stockade/homes/fs+npm%3Aserver"
+	home := "/home/me/.local/share/stockade/homes/fs++srv+mcp+dist+index.js"
 	pending := granted(sandbox.Grant{Path: home, Access: sandbox.Scratch, Origin: sandbox.Origin{Source: sandbox.OriginAlways}, Why: "private home"}, home, sandbox.KindFolder)
 	pending.State = sandbox.Pending
 	absent := sandbox.OpenedGrant{
@@ -38,7 +38,7 @@ func exampleLaunch() (launch, []sandbox.OpenedGrant) {
 		resolved: profiles.Resolved{
 			Program: program.Program{Runtime: program.Node, Entry: "/srv/mcp/dist/index.js", Package: "@modelcontextprotocol/server-filesystem"},
 			Plan: sandbox.Plan{
-				Name: "fs", File: "/usr/bin/node", Argv: []string{"node", "/srv/mcp/dist/index.js", "/home/me/my project"},
+				Name: "fs", File: "/usr/bin/node", Argv: []string{"node", "/srv/mcp/dist/index.js", "--api-key", "s3cret-key", "/home/me/my project"},
 				Dir: "/home/me/my project", Env: []string{"PATH=/usr/bin", "HOME=" + home, "TOKEN=s3cret=value"},
 				Network: sandbox.Network{Listen: []uint16{8080, 9090}},
 				Filter:  seccomp.Policy{Sockets: seccomp.ListenSockets, Listening: seccomp.ListenAllowed},
@@ -98,6 +98,9 @@ func TestExplainText(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, tt.name, b.Bytes())
+			if strings.Contains(b.String(), "s3cret") {
+				t.Error("a secret is printed")
+			}
 		})
 	}
 }
@@ -154,7 +157,7 @@ func TestExplainOCI(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("TOKEN", "s3cret-value")
 	var out, errs bytes.Buffer
-	args := []string{"explain", "--format", "oci", "--env", "TOKEN", "--read", "/etc/hostname", "--", "echo", "hi"}
+	args := []string{"explain", "--format", "oci", "--env", "TOKEN", "--read", "/etc/hostname", "--", "echo", "hi", "--token", "s3cret-argument"}
 	if status := run(args, stdio{out: &out, err: &errs}); status != 0 || errs.Len() > 0 {
 		t.Fatalf("status %d, stderr %q", status, errs.String())
 	}
@@ -168,8 +171,8 @@ func TestExplainOCI(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &config); err != nil {
 		t.Fatal(err)
 	}
-	if len(config.Notes) == 0 {
-		t.Error("no notes about what the format cannot say")
+	if !slices.ContainsFunc(config.Notes, func(n string) bool { return strings.Contains(n, masked) }) {
+		t.Errorf("the notes do not say that an argument is masked: %q", config.Notes)
 	}
 	var annotated []string
 	if err := json.Unmarshal([]byte(config.Annotations[notesAnnotation]), &annotated); err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,7 @@ func lookAround() (machine, error) {
 }
 
 func (m machine) search() profiles.Search {
-	return profiles.Search{Repo: m.repo, Config: m.config, System: "/etc"}
+	return profiles.Search{Repo: m.repo, Config: m.config, System: "/etc", Dir: m.dir}
 }
 
 // process says which process becomes the server.
@@ -63,7 +64,7 @@ const (
 func (m machine) facts(p program.Program, who process) (profiles.Facts, error) {
 	f := profiles.Facts{
 		Home: m.home, Dir: m.dir, Repo: m.repo, Env: m.env,
-		UID: os.Getuid(), Program: p,
+		UID: os.Getuid(), Program: p, Module: profiles.FindModule(p, m.dir),
 		Data: m.data, State: m.state, Config: m.config, Cache: m.cache, Runtime: m.runtime,
 		StdioDevices: terminals(),
 	}
@@ -87,7 +88,7 @@ type launch struct {
 
 // prepare works out the plan for a server's command. It reads and makes nothing.
 func prepare(opts *launchOptions, server []string, who process) (launch, error) {
-	if err := opts.profile.check("profile"); err != nil {
+	if err := opts.check(); err != nil {
 		return launch{}, err
 	}
 	if err := refuseRunner(server); err != nil {
@@ -114,7 +115,7 @@ func prepare(opts *launchOptions, server []string, who process) (launch, error) 
 	if err != nil {
 		return launch{}, err
 	}
-	if profile.FromRepo {
+	if resolved.Profile.FromRepo { // by itself, or by what it extends
 		if err := checkRepository(search, profile, opts, facts, resolved.Plan); err != nil {
 			return launch{}, err
 		}
@@ -124,6 +125,11 @@ func prepare(opts *launchOptions, server []string, who process) (launch, error) 
 		l.source = "no profile matches this command"
 	}
 	return l, nil
+}
+
+// warnings are what the person should know at every start.
+func (l launch) warnings(opened []sandbox.OpenedGrant) []string {
+	return append(slices.Clip(l.resolved.Warnings), ownCode(l.resolved.Program, opened)...)
 }
 
 // choose finds the profile: the named one, the first that matches, or the empty one.
@@ -166,8 +172,9 @@ func baseline(search profiles.Search, name string, p program.Program) (*profiles
 }
 
 // inRepository tells whether a file that was named by its path is one of the repository's
-// profiles. A host's configuration in the repository can name it, so the person may not
-// have meant to trust it.
+// profiles, also when the repository's folder for them is a link. A host's configuration in
+// the repository can name it, so the person may not have meant to trust it. Package
+// profiles knows by itself the files that lie in a folder of that name.
 func inRepository(file, repo string) bool {
 	if repo == "" {
 		return false
@@ -236,6 +243,7 @@ type repositoryError struct {
 	file  string
 	wider []string
 	than  string
+	named string // the name it lacks, when its private home is all that it widens
 }
 
 func (e *repositoryError) Error() string {
@@ -244,6 +252,9 @@ func (e *repositoryError) Error() string {
 
 // Hint is the cure, for a person.
 func (e *repositoryError) Hint() string {
+	if e.named != "" {
+		return fmt.Sprintf("a private home goes with a profile's name: name the file %q, as the profile that it narrows", e.named+".yaml")
+	}
 	return `approving a repository's profile is not built yet; copy what you want into your own profiles, or name another profile with --profile`
 }
 
@@ -267,11 +278,14 @@ func checkRepository(search profiles.Search, profile *profiles.Profile, opts *la
 	if len(changes) == 0 {
 		return nil
 	}
-	wider := make([]string, len(changes))
+	refused := &repositoryError{file: profile.File, than: than, wider: make([]string, len(changes))}
 	for i, c := range changes {
-		wider[i] = c.String()
+		refused.wider[i] = c.String()
 	}
-	return &repositoryError{file: profile.File, wider: wider, than: than}
+	if len(changes) == 1 && plan.Home.Path != "" && base.Plan.Home.Path != "" && plan.Home.Path != base.Plan.Home.Path {
+		refused.named = base.Plan.Name
+	}
+	return refused
 }
 
 // maxSyscallFile bounds a file of syscalls.profile; the longest known ones have 20 KiB.
@@ -294,6 +308,9 @@ func readFile(path string, limit int64) ([]byte, error) {
 	}
 	if !st.Mode().IsRegular() {
 		return fail(fmt.Errorf("it is no regular file"))
+	}
+	if err := profiles.CheckOwner(f); err != nil {
+		return nil, &factError{problem: fmt.Sprintf("reading %q", path), hint: hintOf(err), cause: err}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -53,6 +54,46 @@ func (o *once) check(name string) error {
 type launchOptions struct {
 	profile                                             once
 	roots, read, write, exec, egress, listen, unix, env many
+}
+
+// check finds flags that took a word that is not theirs: the next flag, or the value of a
+// variable whose --env went elsewhere. The word is not shown.
+func (o *launchOptions) check() error {
+	if err := o.profile.check("profile"); err != nil {
+		return err
+	}
+	for _, f := range [...]struct {
+		name   string
+		values []string
+	}{
+		{"profile", []string{o.profile.value}},
+		{"root", o.roots},
+		{"read", o.read},
+		{"write", o.write},
+		{"exec", o.exec},
+		{"egress", o.egress},
+		{"listen", o.listen},
+		{"unix", o.unix},
+		{"env", o.env},
+	} {
+		for _, v := range f.values {
+			if strings.HasPrefix(v, "-") {
+				return &usageError{problem: fmt.Sprintf("--%s needs a value, and a flag follows it", f.name), hint: fmt.Sprintf("write --%s with its value, or leave it out", f.name)}
+			}
+			if f.name != "env" && setsVariable(v) {
+				return &usageError{problem: fmt.Sprintf("the value of --%s has the form of a variable", f.name), hint: "variables are given as --env NAME=VALUE; a file of such a name is written with ./ before it"}
+			}
+		}
+	}
+	return nil
+}
+
+// setsVariable tells whether a word reads NAME=VALUE.
+func setsVariable(word string) bool {
+	name, _, found := strings.Cut(word, "=")
+	return found && name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
 }
 
 // flags lists them in the order of the help.

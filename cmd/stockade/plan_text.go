@@ -141,7 +141,7 @@ func callRows(s syscallsView, d detail) [][]string {
 func folderRows(f foldersView) [][]string {
 	var rows [][]string
 	if f.Home != "" {
-		rows = append(rows, []string{"home", f.Home, "kept between runs"})
+		rows = append(rows, []string{"home", f.Home, "kept between runs, for this profile and this installation of the server: another path is another home"})
 	}
 	if f.Tmp != "" {
 		rows = append(rows, []string{"temporary", f.Tmp, "of one run, removed at a later start"})

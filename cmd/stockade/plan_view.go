@@ -110,7 +110,7 @@ func view(l launch, opened *sandbox.Opened) (planView, error) {
 	v := planView{
 		Profile: profileView{Name: plan.Name, Source: l.source},
 		Program: programView{
-			File: plan.File, Argv: plan.Argv, Runtime: runtimeName(l.resolved.Program.Runtime),
+			File: plan.File, Argv: maskArguments(plan.Argv), Runtime: runtimeName(l.resolved.Program.Runtime),
 			Entry: l.resolved.Program.Entry, Package: l.resolved.Program.Package,
 		},
 		Dir:         plan.Dir,
@@ -120,7 +120,7 @@ func view(l launch, opened *sandbox.Opened) (planView, error) {
 		Folders:     foldersView{Home: plan.Home.Path, Tmp: plan.Tmp.Path},
 		Limits:      limitsView(plan.Limits),
 		Waived:      list(plan.Missing),
-		Warnings:    list(l.resolved.Warnings),
+		Warnings:    list(l.warnings(opened.Grants)),
 		Notes:       list(l.resolved.Notes),
 		Grants:      []grantView{}, Layers: []layerView{}, Residual: []residualView{},
 	}
