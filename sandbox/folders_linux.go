@@ -54,10 +54,13 @@ func (o *Opened) makePrivate(path string) (int, error) {
 		return -1, errors.New("it does not lie in a folder of stockade")
 	}
 	base := path[:cut]
-	if err := o.makeBase(base); err != nil {
-		return -1, err
-	}
 	fd, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		if err := o.makeBase(base); err != nil {
+			return -1, err
+		}
+		fd, err = unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	}
 	if err != nil {
 		return -1, fmt.Errorf("opening %q: %w", base, err)
 	}
@@ -98,15 +101,19 @@ func (o *Opened) makeBase(base string) error {
 	return nil
 }
 
-// enterOwn makes or opens one component and checks that it is ours alone.
+// enterOwn opens one component, or makes it, and checks that it is ours alone.
 func (o *Opened) enterOwn(dir int, name, path string) (int, error) {
-	err := unix.Mkdirat(dir, name, 0o700)
-	if err == nil {
-		o.made = append(o.made, path)
-	} else if !errors.Is(err, unix.EEXIST) {
-		return -1, fmt.Errorf("making %q: %w", path, err)
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(dir, name, flags, 0)
+	if errors.Is(err, unix.ENOENT) {
+		err = unix.Mkdirat(dir, name, 0o700)
+		if err == nil {
+			o.made = append(o.made, path)
+		} else if !errors.Is(err, unix.EEXIST) {
+			return -1, fmt.Errorf("making %q: %w", path, err)
+		}
+		fd, err = unix.Openat(dir, name, flags, 0)
 	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("opening %q without following links: %w", path, err)
 	}

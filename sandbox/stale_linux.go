@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,25 +21,31 @@ const staleBudget = 4000
 // A stale folder was a server's to fill, and a process of it may still be there. So
 // everything goes by descriptor, one name at a time, and no link is ever followed.
 func removeStale(runs, current string) {
-	entries, err := os.ReadDir(runs)
-	if err != nil || len(entries) == 1 && entries[0].Name() == current {
+	dir, err := openFolder(unix.AT_FDCWD, runs)
+	if err != nil {
+		return
+	}
+	defer unix.Close(dir)
+	names, err := folderNames(dir)
+	if err != nil || len(names) == 0 || len(names) == 1 && names[0] == current {
 		return
 	}
 	ns, err := pidNamespace()
 	if err != nil {
 		return
 	}
-	dir, err := openFolder(unix.AT_FDCWD, runs)
-	if err != nil {
-		return
-	}
-	defer unix.Close(dir)
 	budget := staleBudget
-	for _, e := range entries {
-		if e.Name() == current || !ended(e.Name(), ns) {
+	for _, name := range names {
+		if name == current || !ended(name, ns) {
 			continue
 		}
-		if budget = clearFolder(dir, e.Name(), budget); budget <= 0 {
+		// Most servers leave an empty folder.
+		if unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) == nil {
+			budget--
+		} else {
+			budget = clearFolder(dir, name, budget)
+		}
+		if budget <= 0 {
 			return
 		}
 	}
@@ -47,15 +54,17 @@ func removeStale(runs, current string) {
 // ended tells whether the run that a folder is named after is over for certain: there is
 // no such process, or the one with its number started after the folder was named.
 func ended(name string, ns uint64) bool {
-	var folderNS, named uint64
-	var pid int
-	if n, err := fmt.Sscanf(name, "%d-%d-%d", &folderNS, &pid, &named); n != 3 || err != nil {
+	parts := strings.Split(name, "-")
+	if len(parts) != 3 {
 		return false
 	}
-	if folderNS != ns || pid <= 0 {
+	folderNS, err1 := strconv.ParseUint(parts[0], 10, 64)
+	pid, err2 := strconv.ParseUint(parts[1], 10, 31)
+	named, err3 := strconv.ParseUint(parts[2], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || folderNS != ns || pid == 0 {
 		return false
 	}
-	started, err := startTime(pid)
+	started, err := startTime(int(pid))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return true
 	}
@@ -151,16 +160,25 @@ func openFolder(parent int, name string) (int, error) {
 	return unix.Openat(path, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// folderNames reads one buffer of names, without "." and "..", from the start.
+// maxNames bounds one listing; what is beyond waits for the next one.
+const maxNames = 4096
+
+// folderNames lists a folder from the start, without "." and "..".
 func folderNames(fd int) ([]string, error) {
 	if _, err := unix.Seek(fd, 0, unix.SEEK_SET); err != nil {
 		return nil, err
 	}
-	var buf [32 << 10]byte
-	n, err := unix.ReadDirent(fd, buf[:])
-	if err != nil {
-		return nil, err
+	var buf [4 << 10]byte
+	var names []string
+	for len(names) < maxNames {
+		n, err := unix.ReadDirent(fd, buf[:])
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			break
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
 	}
-	_, _, names := unix.ParseDirent(buf[:n], -1, nil)
 	return names, nil
 }
