@@ -83,10 +83,18 @@ func checkWriters(info fs.FileInfo, path string, mask fs.FileMode, what string) 
 			who = "go-w"
 		}
 		return wrong(fmt.Sprintf("chmod %s %s", who, path), "everyone may write %s", what)
-	case open != 0:
+	case open != 0 && !privateGroup(st.Gid):
 		return wrong("chmod g-w "+path, "its group may write %s", what)
 	}
 	return nil
+}
+
+// privateGroup tells whether a group is this user's alone, as distributions make one for
+// each user, with the user's own number, and let files be writable by it (umask 002). Root
+// has none: its group has other uses.
+func privateGroup(gid uint32) bool {
+	self := os.Geteuid()
+	return self != 0 && self == os.Getegid() && int(gid) == self
 }
 
 // repoFolder is where a repository keeps what is stockade's.
