@@ -94,7 +94,8 @@ func underTerminal(t *testing.T, user jailtest.User, victim string, args ...stri
 	if _, err := out.ReadFrom(read); err != nil {
 		t.Fatal(err)
 	}
-	return out.String() + stderr.String(), cmd.Wait()
+	err = cmd.Wait()
+	return out.String() + stderr.String(), err
 }
 
 // TestTerminal: the server has no controlling terminal, however the host was started, and
