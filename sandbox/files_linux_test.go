@@ -117,6 +117,24 @@ func TestNoAccessMode(t *testing.T) {
 	})
 }
 
+// TestWorkingFolderKeepsItsMetadata: a server may go into any folder, which must not make it
+// a descriptor to change.
+func TestWorkingFolderKeepsItsMetadata(t *testing.T) {
+	jailtest.Need(t, jailtest.Probe{Name: "setxattrat(2)", Since: "6.13", Check: func() error {
+		if _, _, errno := unix.Syscall6(unix.SYS_SETXATTRAT, 0, 0, 0, 0, 0, 0); errno == unix.ENOSYS {
+			return errno
+		}
+		return nil
+	}})
+	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
+		g := newGround(t, user)
+		jailtest.WantErrno(t, g.jailed(t, "setxattr-here", g.at("outside")), unix.ENOSYS)
+		jailtest.WantErrno(t, g.jailed(t, "setxattr-here", g.at("write")), unix.ENOSYS)
+		jailtest.WantOK(t, g.outside(t, "setxattr-here", g.at("outside")))
+	})
+}
+
 // TestNoSetIDFiles: a server does not leave a program behind that runs with its user's
 // rights. 2541 is 04755, 493 is 0755.
 func TestNoSetIDFiles(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -127,6 +128,19 @@ var operations = map[string]func(*jailtest.Stage, []string) jailtest.Outcome{
 		}
 		defer unix.Close(fd)
 		return jailtest.OutcomeOf(s, unix.Fchmod(fd, 0o640))
+	},
+	// A null path with AT_FDCWD is the working folder (Linux 6.13).
+	"setxattr-here": func(s *jailtest.Stage, a []string) jailtest.Outcome {
+		if err := unix.Chdir(a[0]); err != nil {
+			s.Failf("changing the folder: %v", err)
+		}
+		name := append([]byte("user.stockade"), 0)
+		value := []byte("x")
+		args := struct{ value, size uint64 }{uint64(uintptr(unsafe.Pointer(&value[0]))), 1}
+		here := unix.AT_FDCWD
+		_, _, errno := unix.Syscall6(unix.SYS_SETXATTRAT, uintptr(here), 0, unix.AT_EMPTY_PATH,
+			uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args))
+		return jailtest.Outcome{Errno: errno}
 	},
 	"exec": execute,
 	"stat": func(s *jailtest.Stage, a []string) jailtest.Outcome {

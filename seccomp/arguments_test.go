@@ -266,7 +266,8 @@ func TestMetadataArguments(t *testing.T) {
 		"chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "setxattr", "lsetxattr", "removexattr",
 		"lremovexattr",
 	}
-	orNull := []string{"futimesat", "utimensat", "setxattrat", "removexattrat"}
+	orNull := []string{"futimesat", "utimensat"}
+	never := []string{"setxattrat", "removexattrat", "file_setattr"} // AT_FDCWD and a null path are the working folder
 	onDescriptors := []string{"fchmod", "fchown", "fsetxattr", "fremovexattr"}
 	var cases []argumentCase
 	for _, policy := range []seccomp.Policy{strict, refusing} {
@@ -287,10 +288,13 @@ func TestMetadataArguments(t *testing.T) {
 				argumentCase{"path in the low half", policy, name, []uint64{0, 1, 0, 0}, answer},
 				argumentCase{"descriptor", policy, name, []uint64{3, 0, 0x7f0000001000, 0}, allowed})
 		}
-		cases = append(cases,
-			argumentCase{"path", policy, "file_setattr", []uint64{0, 0x7f0000001000, 0, 0}, answer},
-			argumentCase{"path in the high half", policy, "file_setattr", []uint64{0, high, 0, 0}, answer},
-			argumentCase{"descriptor", policy, "file_setattr", []uint64{3, 0, 1, 0}, "ENOSYS"})
+		for _, name := range never {
+			cases = append(cases,
+				argumentCase{"path", policy, name, []uint64{0, 0x7f0000001000, 0, 0}, answer},
+				argumentCase{"path in the high half", policy, name, []uint64{0, high, 0, 0}, answer},
+				argumentCase{"working folder", policy, name, []uint64{0xffffff9c, 0, 0x1000, 0}, "ENOSYS"},
+				argumentCase{"descriptor", policy, name, []uint64{3, 0, 1, 0}, "ENOSYS"})
+		}
 		for _, name := range onDescriptors {
 			cases = append(cases, argumentCase{"descriptor", policy, name, []uint64{3, 0o777, 1}, allowed})
 		}

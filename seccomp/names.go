@@ -52,7 +52,7 @@ func keyOf(name string) string {
 	case "file_setattr":
 		return "filesystem.metadata"
 	}
-	if slices.Contains(metadataByPath, name) || slices.Contains(metadataByPathOrNull, name) {
+	if slices.Contains(metadataByPath, name) || slices.Contains(metadataByPathOrNull, name) || slices.Contains(attributesAt, name) {
 		return "filesystem.metadata"
 	}
 	return ""

@@ -1,6 +1,8 @@
 package seccomp
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -89,22 +91,31 @@ var metadataByPath = []string{
 }
 
 // metadataByPathOrNull are those that act on their descriptor when the path, their second
-// argument, is a null pointer. Descriptor calls stay allowed.
-var metadataByPathOrNull = []string{"futimesat", "removexattrat", "setxattrat", "utimensat"}
+// argument, is a null pointer. Descriptor calls stay allowed; with AT_FDCWD for a
+// descriptor the kernel answers EFAULT.
+var metadataByPathOrNull = []string{"futimesat", "utimensat"}
+
+// attributesAt take a null path for the folder of their descriptor too, and AT_FDCWD is
+// one: the working folder, which a process chooses freely (chdir(2) needs no grant). So a
+// null path is no open descriptor here (Linux 6.13). Programs fall back from ENOSYS to
+// fsetxattr(2) and kin.
+var attributesAt = []string{"removexattrat", "setxattrat"}
 
 func (p Policy) metadataRules() ruleSet {
 	answer := unix.Errno(0)
 	if p.Metadata == MetadataRefuse {
 		answer = unix.EPERM
 	}
-	rules := make(ruleSet, len(metadataByPath)+len(metadataByPathOrNull)+1)
+	rules := make(ruleSet, len(metadataByPath)+len(metadataByPathOrNull)+len(attributesAt)+1)
 	for _, name := range metadataByPath {
 		rules[name] = []rule{refuse(answer)}
 	}
 	for _, name := range metadataByPathOrNull {
 		rules[name] = []rule{allow(null(1)), refuse(answer, pointer(1))}
 	}
-	// On a descriptor, programs fall back from ENOSYS to the ioctl that came before it.
-	rules["file_setattr"] = []rule{refuse(unix.ENOSYS, null(1)), refuse(answer, pointer(1))}
+	// On a descriptor, programs fall back from ENOSYS to the calls that came before them.
+	for _, name := range append(slices.Clone(attributesAt), "file_setattr") {
+		rules[name] = []rule{refuse(unix.ENOSYS, null(1)), refuse(answer, pointer(1))}
+	}
 	return rules
 }

@@ -170,6 +170,7 @@ func filterChecks(p sandbox.Plan) []Check {
 		deny("start a process with clone3", OpClone3, "ENOSYS"),
 		deny("use the kernel keyring", OpKeyring, "EPERM"),
 		deny("load a BPF program", OpBPF, "EPERM"),
+		deny("change the working folder's attributes", OpAttributeHere, "ENOSYS"),
 		deny("push input into a terminal", OpTiocsti, "EPERM"),
 		deny("make a datagram socket pair", OpDatagramPair, "EPERM"),
 		deny("make a stream socket pair", OpStreamPair, ""),

@@ -39,6 +39,7 @@ const (
 	OpNoAccess       Op = "open-no-access"
 	OpSetID          Op = "set-id"
 	OpAttribute      Op = "attribute"
+	OpAttributeHere  Op = "attribute-here"
 	OpSocket         Op = "socket"
 	OpConnect        Op = "connect"
 	OpListen         Op = "listen"

@@ -39,7 +39,7 @@ func operations() map[Op]func(Check) error {
 		OpStreamPair: func(Check) error { return pair(unix.SOCK_STREAM) },
 		OpIoUring:    func(Check) error { return raw(unix.SYS_IO_URING_SETUP, 1, 0) },
 		OpChmod:      chmod, OpChmodIgnored: chmodIgnored, OpFchmod: fchmod,
-		OpNoAccess: noAccess, OpSetID: setID, OpAttribute: attribute,
+		OpNoAccess: noAccess, OpSetID: setID, OpAttribute: attribute, OpAttributeHere: attributeHere,
 		OpSocket: socket, OpConnect: connect, OpListen: listen,
 		OpListenAnywhere: listenAnywhere, OpBind: bind,
 	}
