@@ -65,9 +65,11 @@ func (c *compiler) setRoots() {
 			c.addRoot(root{path: p, why: "root from " + e.Where(), broad: e.Reason})
 		}
 	}
+	message := "there are no roots"
 	hint := `give folders with "--root DIR", or write "roots: args" to take the server's own folder arguments`
 	if c.profile.Roots.FromArgs.Value {
-		hint = `give the server a folder as an argument, or use "--root DIR"`
+		message = "none of the server's arguments is a folder that exists"
+		hint = `make the folder, write its absolute path, or use "--root DIR"`
 		for _, a := range c.facts.ArgFolders {
 			c.rootFromArg(&a)
 		}
@@ -75,7 +77,7 @@ func (c *compiler) setRoots() {
 	for _, r := range c.roots {
 		c.values.of[varRoots] = append(c.values.of[varRoots], r.path)
 	}
-	c.values.unset[varRoots] = problem{message: "there are no roots", hint: hint}
+	c.values.unset[varRoots] = problem{message: message, hint: hint}
 }
 
 func (c *compiler) addRoot(r root) {

@@ -236,7 +236,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"several roots in a value", "filesystem: {read: [\"${roots}\"]}\nroots: args\nenvironment: {set: {A: \"${roots}\"}}\n", nil, []string{"5:21: environment.set.A: ${roots} stands for 2 paths here | write the folders out"}},
 
 		// roots: args
-		{"no folder arguments", "filesystem: {write: [\"${roots}\"]}\nroots: args\n", list(), []string{`3:22: filesystem.write: ${roots} is not set: there are no roots | give the server a folder as an argument, or use "--root DIR"`}},
+		{"no folder arguments", "filesystem: {write: [\"${roots}\"]}\nroots: args\n", list(), []string{`3:22: filesystem.write: ${roots} is not set: none of the server's arguments is a folder that exists | make the folder, write its absolute path, or use "--root DIR"`}},
 		{
 			"file as a folder", "filesystem: {write: [\"${roots}\"]}\nroots: args\n", list(profiles.ArgFolder{Arg: "/a", Path: "/a", State: profiles.ArgIsFolder}, profiles.ArgFolder{Arg: "./f", Path: "/f", State: profiles.ArgIsFile}),
 			[]string{`4:8: roots: args: the server's argument "./f" is a file, not a folder | give the server the folder that holds it`},

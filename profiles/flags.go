@@ -19,8 +19,9 @@ type Flags struct {
 
 // With returns the profile with flags added. Each flag is checked like the key that it
 // repeats; errors have the flag's name as their file. Flags only add: a flag that would
-// take something away is an error. A path that begins with ./ or ../ is relative to the
-// working folder, because a person types flags there.
+// take something away is an error. A relative path is relative to the working folder,
+// because a person types flags there; for --exec only one that begins with ./ or ../, since
+// a bare name is a program on the PATH.
 func (p *Profile) With(f Flags) (*Profile, error) {
 	var errs Errors
 	over := &Profile{}
@@ -83,7 +84,10 @@ func flagPaths(errs *Errors, flag string, given []string) []PathEntry {
 	var out []PathEntry
 	for _, path := range given {
 		at := Position{File: flag}
-		text, bad := checkGiven(fromHere(path), checkPath)
+		if path != "" && !strings.ContainsRune("/~$", rune(path[0])) {
+			path = "${cwd}/" + path
+		}
+		text, bad := checkGiven(path, checkPath)
 		if bad != nil {
 			*errs = append(*errs, bad.at(at))
 			continue

@@ -59,7 +59,6 @@ func TestWithRefuses(t *testing.T) {
 		flags profiles.Flags
 		want  string
 	}{
-		{"relative", profiles.Flags{Read: []string{"a/b"}}, `--read: "a/b" is a relative path | write "${cwd}/a/b", "${home}/a/b" or an absolute path`},
 		{"pattern", profiles.Flags{Write: []string{"/a/**"}}, `--write: "/a/**": there are no patterns in paths | write the folder itself, "/a": a grant holds the whole tree`},
 		{"NUL", profiles.Flags{Read: []string{"/a\x00b"}}, `--read: a path cannot hold a NUL byte | remove it`},
 		{"empty", profiles.Flags{Write: []string{""}}, `--write: the value is empty`},
@@ -93,12 +92,27 @@ func TestWithRefuses(t *testing.T) {
 		})
 	}
 	t.Run("all at once", func(t *testing.T) {
-		_, err := profiles.Empty().With(profiles.Flags{Read: []string{"a"}, Listen: []string{"0"}, Env: []string{"1"}})
+		_, err := profiles.Empty().With(profiles.Flags{Read: []string{"/a/**"}, Listen: []string{"0"}, Env: []string{"1"}})
 		var many profiles.Errors
 		if !errors.As(err, &many) || len(many) != 3 {
 			t.Errorf("got %v, want three problems", err)
 		}
 	})
+}
+
+// TestWithRelativePaths: a person types flags in the working folder.
+func TestWithRelativePaths(t *testing.T) {
+	got, err := profiles.Empty().With(profiles.Flags{Read: []string{"a/b", "./c", "/d", "~/e", "${home}/f"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, e := range got.Filesystem.Read {
+		paths = append(paths, e.Path)
+	}
+	if diff := cmp.Diff([]string{"${cwd}/a/b", "${cwd}/./c", "/d", "~/e", "${home}/f"}, paths); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestWithEgress(t *testing.T) {

@@ -1,7 +1,6 @@
 package profiles
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -259,11 +258,8 @@ func (sh *shelf) match(p *program.Program, installed string) (*Profile, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A file that names no command line is not parsed at every start. (A key may be
-		// spelled with escapes.)
-		if !bytes.Contains(read.data, []byte("match")) && bytes.IndexByte(read.data, '\\') < 0 {
-			continue
-		}
+		// Every file is read, also one without a match section: a broken one could be the
+		// narrower profile that was meant.
 		candidate, err := sh.parseContent(file, read)
 		if err != nil {
 			return nil, err

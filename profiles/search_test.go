@@ -306,6 +306,14 @@ func TestMatch(t *testing.T) {
 			t.Errorf("problem:\n got %s\nwant %s", got, want)
 		}
 	})
+	t.Run("a file whose match section is misspelled could be, too", func(t *testing.T) {
+		write(t, filepath.Join(user, "z.yaml"), "version: 1\nmach: {commands: [x]}\n")
+		_, err := s.Match(program.Program{Named: "/bin/other"})
+		want := user + `/z.yaml:2:1: unknown key "mach" | did you mean "match"?`
+		if got := one(t, err); got != want {
+			t.Errorf("problem:\n got %s\nwant %s", got, want)
+		}
+	})
 	t.Run("a file with the other suffix counts to its author", func(t *testing.T) {
 		if err := os.Rename(filepath.Join(user, "z.yaml"), filepath.Join(user, "z.yml")); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"stockade/sandbox"
 )
@@ -77,6 +78,9 @@ func checkTool(s string) (string, *problem) { return s, checkGlob(s) }
 
 // checkGlob refuses patterns that could never match.
 func checkGlob(s string) *problem {
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return wrong("close the quotes on its own line", "a pattern goes over several lines")
+	}
 	if _, err := path.Match(s, ""); err != nil {
 		return wrong(`* and ? and [...] are the signs; put \ before one that is meant`, "%q is not a pattern", s)
 	}
