@@ -224,27 +224,3 @@ func (o *Opened) checkProgram() error {
 	}
 	return fmt.Errorf("the program %q is not among the execute grants of the plan", o.Plan.File)
 }
-
-// checkPlanted refuses a grant whose path runs through a folder that the jail may write
-// and ends outside of it: a server could have put the link there in an earlier run, to
-// choose what the next one gets.
-func (o *Opened) checkPlanted(g *OpenedGrant) error {
-	if g.State != Granted || g.Path == g.Target {
-		return nil
-	}
-	for i := range o.Grants {
-		w := &o.Grants[i]
-		if w == g || w.State != Granted || w.Access != Write && w.Access != Scratch {
-			continue
-		}
-		through := g.Path != w.Path && (below(g.Path, w.Path) || below(g.Path, w.Target))
-		if through && !below(g.Target, w.Target) {
-			return &GrantError{
-				Grant: g.Grant,
-				Err:   fmt.Errorf("it is a link to %q in a folder that the server may write (%q), so the server may have made it", g.Target, w.Path),
-				Cure:  "name the real path, if you want it granted",
-			}
-		}
-	}
-	return nil
-}

@@ -159,6 +159,7 @@ func TestPlantedLinks(t *testing.T) {
 	mustDo(t, os.Symlink(dir+"/private", dir+"/proj/planted"))
 	mustDo(t, os.Symlink("real", dir+"/proj/inside"))
 	mustDo(t, os.Symlink(dir+"/private", dir+"/own"))
+	mustDo(t, os.Symlink("proj/planted", dir+"/over"))
 	open := func(paths ...string) error {
 		p := Plan{File: program, Grants: []Grant{{Path: program, Access: Execute}}}
 		for _, path := range paths {
@@ -170,10 +171,12 @@ func TestPlantedLinks(t *testing.T) {
 		}
 		return err
 	}
-	if err := open("/proj", "/proj/planted"); err == nil || !strings.Contains(err.Error(), "may have made it") {
-		t.Errorf("a planted link: %v", err)
+	for _, path := range []string{"/proj/planted", "/over", "/proj/./planted", "/proj/inside/../planted"} {
+		if err := open("/proj", path); err == nil || !strings.Contains(err.Error(), "may have made it") {
+			t.Errorf("%s, a planted link: %v", path, err)
+		}
 	}
-	for _, paths := range [][]string{{"/proj", "/proj/inside"}, {"/proj", "/own"}, {"/proj/planted"}, {"/proj", "/private"}} {
+	for _, paths := range [][]string{{"/proj", "/proj/inside"}, {"/proj", "/own"}, {"/proj/planted"}, {"/over"}, {"/proj", "/private"}} {
 		if err := open(paths...); err != nil {
 			t.Errorf("%v: %v", paths, err)
 		}

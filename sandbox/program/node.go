@@ -167,7 +167,10 @@ func (s *search) nodeScript(line nodeLine) {
 		s.note("the main file of %q is %q, which lies outside of it and is not readable; %s", folder.path, entry, readHint(entry))
 	case entry == s.origin:
 	case s.granting(entry):
-		s.program.Package = s.nodePackage(entry)
+		// An interpreter out of PATH is not the server: the package stays that of origin.
+		if name := s.nodePackage(entry); s.origin == "" {
+			s.program.Package = name
+		}
 	default:
 		s.leaveOut(entry)
 	}

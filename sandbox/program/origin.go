@@ -11,12 +11,30 @@ import "slices"
 // the way, the host's words are arguments of that script. So either all options of a
 // runtime are the host's or none are.
 
-// through records a script or wrapper on the way. The first one is the host's choice.
-func (s *search) through(found entry) {
+// through records a script or wrapper on the way, and of the first one, which is the
+// host's choice, how many arguments the host gave to it.
+func (s *search) through(c command, found entry) {
 	if s.origin == "" {
 		s.origin = found.path
+		s.given = len(c.args)
 		s.chosen = append(s.chosen, found.path)
 	}
+}
+
+// identify makes the script that the host named the entry, whatever other script, module
+// or program its `#!` line starts. A server gets its profile and its private home by its
+// entry, so one whose first line is `env -S node -r own.js OTHER/index.js` would get those
+// of the other. The arguments are the host's alone, as they may become roots.
+func (s *search) identify() {
+	if s.origin == "" {
+		return
+	}
+	p := &s.program
+	if p.Runtime != Node {
+		p.Package = "" // a module that the first line named
+	}
+	p.Entry = s.origin
+	p.Args = p.Argv[len(p.Argv)-s.given:]
 }
 
 // follows says whether the `#!` line of a script may name another script. One out of a

@@ -70,15 +70,16 @@ type Program struct {
 	Named string
 	// Runtime is what File runs.
 	Runtime Runtime
-	// Entry is the script that the runtime executes, as a real path; "" for native programs
-	// and for `node -e`, `python -m` and the like. bun and deno are native, and their
-	// script is told here.
+	// Entry is the server's script, as a real path: the one that the host named, also when
+	// its `#!` line makes the runtime start another; else the one that the runtime executes.
+	// It is "" for native programs and for `node -e`, `python -m` and the like in the host's
+	// own words. bun and deno are native, and their script is told here.
 	Entry string
 	// Package is the name in the package.json nearest to Entry, or the Python module
 	// of `python -m`; "" when there is none.
 	Package string
 	// Args are the server's own arguments: Argv after the entry, module or code (or after
-	// Argv[0] for native programs).
+	// Argv[0] for native programs). Words of a `#!` line are never among them.
 	Args []string
 	// Execute lists every file that must be executable: File and its ELF loader.
 	Execute []string

@@ -91,6 +91,8 @@ type search struct {
 	// package along: origin, and interpreters out of PATH.
 	origin string
 	chosen []string
+	// given is how many arguments the host gave to origin; they end Argv.
+	given int
 	// libraries is the closure of the program that runs in the end; nil when static.
 	libraries *libraries
 	python    layout // of the interpreter; empty for other runtimes
@@ -260,7 +262,7 @@ func (s *search) interpreter(c command, found entry, head []byte) (command, erro
 		return command{}, blocked(c.named, "name it as the command, before the script",
 			"the `#!` line of %q names this script, which lies neither on PATH nor beside it", s.script)
 	}
-	s.through(found)
+	s.through(c, found)
 	s.script = c.named
 	s.need(Need{Path: found.path, Why: "script " + baseOf(c.named)})
 	args := make([]string, 0, len(line.arguments)+1+len(c.args))
@@ -334,7 +336,11 @@ func (s *search) start(e executable) error {
 			p.Path = appendNew(p.Path, folder)
 		}
 	}
-	return s.runtime(e)
+	if err := s.runtime(e); err != nil {
+		return err
+	}
+	s.identify()
+	return nil
 }
 
 // folderOf is the real folder of a path whose last name may be a link.

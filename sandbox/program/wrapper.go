@@ -53,9 +53,9 @@ func (s *search) binWrapper(c command, found entry, head []byte) (command, bool,
 	}
 	s.note("%q wraps %q", c.named, real.path)
 	if s.wrappedHere(found, real) {
-		s.through(real)
+		s.through(c, real)
 	} else {
-		s.through(found)
+		s.through(c, found)
 	}
 	args := append([]string{real.path}, c.args...)
 	return command{named: named, args: args}, true, nil
@@ -105,7 +105,7 @@ func (s *search) longHashbang(c command, found entry, head []byte) (command, boo
 	if _, err := s.startable(named); err != nil {
 		return command{}, true, interpreterError(c.named, err)
 	}
-	s.through(found)
+	s.through(c, found)
 	s.script = c.named
 	s.need(Need{Path: found.path, Why: "script " + baseOf(c.named)})
 	return command{named: named, args: append([]string{c.named}, c.args...)}, true, nil
