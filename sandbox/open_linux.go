@@ -210,7 +210,7 @@ func (o *Opened) check() error {
 			return err
 		}
 	}
-	return nil
+	return o.checkNamed()
 }
 
 // checkProgram establishes that the file to execute is itself granted for execution: an

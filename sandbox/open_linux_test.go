@@ -183,6 +183,41 @@ func TestPlantedLinks(t *testing.T) {
 	}
 }
 
+// TestPlantedLinksInWords: the command line names a file in a folder of the server, which
+// has become a link.
+func TestPlantedLinksInWords(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	mustDo(t, err)
+	program, err := filepath.EvalSymlinks("/bin/true")
+	mustDo(t, err)
+	mustDo(t, os.Mkdir(dir+"/proj", 0o700))
+	mustDo(t, os.WriteFile(dir+"/secret", nil, 0o600))
+	mustDo(t, os.WriteFile(dir+"/proj/own", nil, 0o600))
+	mustDo(t, os.Symlink(dir+"/secret", dir+"/proj/.env"))
+	mustDo(t, os.Symlink("own", dir+"/proj/inside"))
+	open := func(need string, words ...string) error {
+		o, err := Open(Plan{File: program, Dir: dir + "/proj", Argv: append([]string{"node"}, words...), Grants: []Grant{
+			{Path: program, Access: Execute},
+			{Path: dir + "/proj", Access: Write},
+			{Path: need, Access: Read, Origin: Origin{Source: OriginRuntime}},
+		}})
+		if err == nil {
+			o.Close()
+		}
+		return err
+	}
+	for _, word := range []string{"--env-file=.env", ".env", dir + "/proj/.env"} {
+		if err := open(dir+"/secret", word); err == nil || !strings.Contains(err.Error(), "may have made it") {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+	for need, word := range map[string]string{dir + "/secret": dir + "/secret", dir + "/proj/own": "inside"} {
+		if err := open(need, word); err != nil {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+}
+
 // TestRuntimeLinksAreRefused: what a runtime needs was resolved; a link there is new.
 func TestRuntimeLinksAreRefused(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())

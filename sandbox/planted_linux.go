@@ -40,6 +40,68 @@ func (o *Opened) checkPlanted(g *OpenedGrant) error {
 	return nil
 }
 
+// checkNamed does the same for files that words of the command line name (a script, node's
+// --env-file and kin) and that a runtime needs: those are granted by their real path, and
+// the way there is in the words alone.
+func (o *Opened) checkNamed() error {
+	if len(o.Plan.Argv) < 2 {
+		return nil
+	}
+	for i := range o.Grants {
+		w := &o.Grants[i]
+		if w.State != Granted || w.Access != Write {
+			continue
+		}
+		for _, word := range o.Plan.Argv[1:] {
+			_, value, _ := strings.Cut(word, "=")
+			for _, name := range [...]string{word, value} {
+				if err := o.checkWord(w, name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Opened) checkWord(w *OpenedGrant, name string) error {
+	if name == "" || strings.IndexByte(name, 0) >= 0 {
+		return nil
+	}
+	if !strings.HasPrefix(name, "/") {
+		name = o.Plan.Dir + "/" + name
+	}
+	links, _ := linksOf(name) // none for a loop: it names nothing that could be granted
+	if len(links) == 0 {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil && !below(real, w.Target) {
+		return o.checkReached(w, links, real)
+	}
+	return nil
+}
+
+// checkReached refuses what a runtime got at a real path, when a link on the way lies in
+// the write grant.
+func (o *Opened) checkReached(w *OpenedGrant, links []string, real string) error {
+	for i := range o.Grants {
+		g := &o.Grants[i]
+		if g.State != Granted || g.Origin.Source != OriginRuntime || !below(real, g.Target) {
+			continue
+		}
+		for _, link := range links {
+			if below(link, w.Target) || below(link, w.Path) {
+				return &GrantError{
+					Grant: g.Grant,
+					Err:   fmt.Errorf("the command line leads to it over the link %q in a folder that the server may write, so the server may have made it", link),
+					Cure:  "name the real path in the command line",
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // mostLinks is how many links the kernel follows in one path (MAXSYMLINKS, linux/namei.h).
 const mostLinks = 40
 

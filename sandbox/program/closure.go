@@ -42,7 +42,7 @@ func Closure(name string, f Facts) (execute []string, read []Need, err error) {
 
 // refuseShim is what Closure says of a shim that Resolve would follow.
 func (s *search) refuseShim(c, next command) error {
-	return blocked(c.named, "write "+next.named+" in the profile, or put its folder first on the jail's PATH",
+	return blocked(c.named, "write "+next.named+" in the profile",
 		"it is a shim, which cannot start its program in the jail")
 }
 

@@ -34,7 +34,8 @@ func (s *search) identify() {
 		p.Package = "" // a module that the first line named
 	}
 	p.Entry = s.origin
-	p.Args = p.Argv[len(p.Argv)-s.given:]
+	// An env in the first line may have taken some of them as its own.
+	p.Args = p.Argv[len(p.Argv)-min(s.given, len(p.Argv)-1):]
 }
 
 // follows says whether the `#!` line of a script may name another script. One out of a

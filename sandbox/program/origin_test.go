@@ -150,6 +150,60 @@ func TestPythonFirstLines(t *testing.T) {
 	}
 }
 
+// TestFirstLinesChooseNoIdentity: a server stays the script that the host named, whatever
+// its first line starts.
+func TestFirstLinesChooseNoIdentity(t *testing.T) {
+	const own = "ROOT/" + ownPackage
+	for _, line := range []string{
+		"#!ROOT/usr/bin/env -S node -r " + own + "/hook.js ROOT/home/me/other/index.js ROOT/home/me/.ssh",
+		"#!ROOT/usr/bin/node ROOT/home/me/other/index.js",
+		"#!ROOT/usr/bin/env -S node -e 0",
+		"#!ROOT/usr/bin/env tool",
+		"#!ROOT/usr/bin/env -S bun ROOT/home/me/other/index.js",
+		"#!ROOT/usr/bin/interp",
+		"#!ROOT/usr/bin/env node",
+	} {
+		w := serverWorld(t, line)
+		w.link("ROOT/home/me/other/index.js", "usr/bin/tool")
+		w.script("home/me/other/index.js", "#!ROOT/usr/bin/node\n")
+		p := w.mustResolve(own+"/bin/x.js", "--flag", "value")
+		if want := w.at(ownPackage + "/bin/x.js"); p.Entry != want {
+			t.Errorf("%s: entry %q, want %q", line, p.Entry, want)
+		}
+		if p.Package != "mcp-x" && p.Runtime == program.Node {
+			t.Errorf("%s: package %q", line, p.Package)
+		}
+		if diff := cmp.Diff([]string{"--flag", "value"}, p.Args); diff != "" {
+			t.Errorf("%s: arguments (-want +got):\n%s", line, diff)
+		}
+	}
+	// The twin: the host names the other script.
+	w := serverWorld(t, "#!ROOT/usr/bin/node")
+	p := w.mustResolve("node", "-r", own+"/hook.js", "ROOT/home/me/other/index.js", "--flag")
+	if p.Entry != w.at("home/me/other/index.js") || p.Package != "other" {
+		t.Errorf("entry %q, package %q", p.Entry, p.Package)
+	}
+	// An env that takes the host's arguments for its own leaves those that are there.
+	w = serverWorld(t, "#!ROOT/usr/bin/env -S env -u A -u")
+	p = w.mustResolve(own+"/bin/x.js", "node", "value")
+	if diff := cmp.Diff([]string{"value"}, p.Args); diff != "" || p.Entry != w.at(ownPackage+"/bin/x.js") {
+		t.Errorf("entry %q, arguments (-want +got):\n%s", p.Entry, diff)
+	}
+}
+
+// TestModulesOfFirstLinesAreNotTheServer: nor does `python -m` in a first line.
+func TestModulesOfFirstLinesAreNotTheServer(t *testing.T) {
+	w := pythonWorld(t)
+	w.program("usr/bin/env")
+	w.script("home/me/own/s", "#!ROOT/usr/bin/env -S python3 -m mod\n")
+	if p := w.mustResolve("ROOT/home/me/own/s", "-x"); p.Package != "" || p.Entry != w.at("home/me/own/s") {
+		t.Errorf("module %q, entry %q", p.Package, p.Entry)
+	}
+	if p := w.mustResolve("python3", "-m", "mod"); p.Package != "mod" || p.Entry != "" {
+		t.Errorf("module %q, entry %q", p.Package, p.Entry)
+	}
+}
+
 func TestInterpretersThatAreScripts(t *testing.T) {
 	w := serverWorld(t, "#!ROOT/home/me/other/run")
 	w.script("home/me/other/run", "#!ROOT/usr/bin/node\n")
