@@ -7,7 +7,10 @@ import (
 	"strings"
 )
 
-// standardPath ends the jail's PATH.
+// standardPath ends the jail's PATH. Names of filesystem.execute are looked up in it alone:
+// the folders before it hold what came with a server, such as its virtual environment, and
+// a script there under the name of a known program would get its own interpreter granted.
+// In the jail such a script cannot run, and execvp(3) goes on to the next folder (EACCES).
 var standardPath = [...]string{"/usr/local/bin", "/usr/bin", "/bin"}
 
 // Wanted is what a caller looks up on the machine before it can compile a profile.
@@ -15,7 +18,7 @@ type Wanted struct {
 	// Programs are the entries of filesystem.execute, variables filled in: names to look for
 	// on Path, or absolute paths. Facts.Execute answers under the same words.
 	Programs []string
-	// Path is the jail's PATH.
+	// Path is where names are looked up: folders of the system alone.
 	Path string
 	// Arguments are the server's arguments that may name paths, when the profile asks for
 	// them. Facts.ArgFolders is the same list with each State.
@@ -38,7 +41,7 @@ func (p *Profile) Wants(f Facts) Wanted {
 			w.Programs = append(w.Programs, names...)
 		}
 	}
-	w.Path = c.searchPath()
+	w.Path = strings.Join(standardPath[:], ":")
 	if p.Roots.FromArgs.Value || p.uses("${args}") {
 		w.Arguments = pathArguments(f.Program.Args, f.Home, f.Dir)
 	}

@@ -1,6 +1,8 @@
 package profiles_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +25,7 @@ syscalls: {profile: ./list.json}
 	f.Program.Args = []string{"--flag", "--file=/x", "-", "word", "/abs/../a", "./rel", "../up", "~", "~/h", "https://example.com/x", "file:///x", "", "${workspaceFolder}/x", "a b"}
 	want := profiles.Wanted{
 		Programs: []string{"git", "/opt/tool/bin/x", "/home/me/bin/y"},
-		Path:     "/usr/bin:/opt/tool/bin:/home/me/bin:/usr/local/bin:/bin",
+		Path:     "/usr/local/bin:/usr/bin:/bin",
 		Arguments: []profiles.ArgFolder{
 			{Arg: "word", Path: "/home/me/project/word"},
 			{Arg: "/abs/../a", Path: "/a"},
@@ -47,6 +49,41 @@ syscalls: {profile: ./list.json}
 	}
 	if w := parse(t, "syscalls: {profile: default}\nenvironment: {set: {A: \"${args}\"}}\n").Wants(f); w.SyscallFile != "" || len(w.Arguments) != 7 {
 		t.Errorf("got %+v", w)
+	}
+}
+
+// TestNamesAreNotLookedUpBesideTheServer: a script in a virtual environment that is called
+// as a known program does not get its interpreter granted.
+func TestNamesAreNotLookedUpBesideTheServer(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "venv/bin")
+	for _, name := range []string{"ls", "of-the-server"} {
+		write(t, filepath.Join(bin, name), "#!/bin/sh\n")
+		if err := os.Chmod(filepath.Join(bin, name), 0o755); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	f := profiles.FactsForTests()
+	f.Program.Path = []string{bin}
+	p := parse(t, "filesystem: {execute: [ls, of-the-server, "+bin+"/of-the-server]}\n")
+	w := p.Wants(f)
+	closure := func(name string) ([]string, error) {
+		files, _, err := program.Closure(name, program.Facts{Home: f.Home, Dir: f.Dir, Env: map[string]string{"PATH": w.Path}})
+		return files, err
+	}
+	own := filepath.Join(bin, "of-the-server")
+	system, err := filepath.EvalSymlinks("/bin/ls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, err := closure("ls"); err != nil || !slices.Contains(files, system) || slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, bin) }) {
+		t.Errorf("ls is %q, %v; want %s", files, err, system)
+	}
+	files, err := closure("of-the-server")
+	if _, absent := errors.AsType[*program.NotFoundError](err); !absent {
+		t.Errorf("of-the-server is %q, %v; want an error", files, err)
+	}
+	if files, err := closure(own); err != nil || !slices.Contains(files, own) {
+		t.Errorf("by its path: %q, %v", files, err)
 	}
 }
 

@@ -49,6 +49,10 @@ func checkOwner(f *os.File, real string) *problem {
 	if bad := checkWriters(info, real, 0o022, "the file"); bad != nil {
 		return bad
 	}
+	if info.Mode().Perm()&0o020 != 0 && hasACL(f) {
+		// The group bits of such a file are the bound of its access list (acl(5)).
+		return wrong("setfacl -b "+real, "its access list may let others write the file")
+	}
 	parent := filepath.Dir(real)
 	folder, err := os.OpenFile(parent, oPath|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -87,6 +91,12 @@ func checkWriters(info fs.FileInfo, path string, mask fs.FileMode, what string) 
 		return wrong("chmod g-w "+path, "its group may write %s", what)
 	}
 	return nil
+}
+
+// hasACL tells whether a file has an access list; one that cannot be asked for counts.
+func hasACL(f *os.File) bool {
+	_, err := syscall.Getxattr(descriptor(f), "system.posix_acl_access", nil)
+	return err != syscall.ENODATA && err != syscall.EOPNOTSUPP //nolint:errorlint // syscall.Getxattr returns a bare errno
 }
 
 // privateGroup tells whether a group is this user's alone, as distributions make one for

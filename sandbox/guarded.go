@@ -15,6 +15,12 @@ import (
 type guards struct {
 	list   []Guarded
 	places []guardedPlace
+	// system is whether grants of [systemPlaces] need no look: no guarded place lies there.
+	system bool
+}
+
+func newGuards(list []Guarded) guards {
+	return guards{list: list, system: !slices.ContainsFunc(list, func(g Guarded) bool { return ofSystem(g.Path) })}
 }
 
 type guardedPlace struct {
@@ -83,7 +89,7 @@ func (gs *guards) check(p Plan, og OpenedGrant) error {
 		return nil
 	}
 	ofRuntime := og.Origin.Source == OriginRuntime
-	if ofRuntime && ofSystem(og.Target) {
+	if ofRuntime && gs.system && ofSystem(og.Target) {
 		return nil
 	}
 	gs.resolve()
@@ -91,7 +97,7 @@ func (gs *guards) check(p Plan, og OpenedGrant) error {
 		g := &gs.places[i]
 		for _, place := range [...]string{g.Path, g.real} {
 			rule := g.Rule
-			if ofRuntime && namedBelow(p.Argv, place) {
+			if ofRuntime && namedIn(p.Argv, og.Target, place) {
 				rule = GuardWhole
 			}
 			if !rule.forbids(og.Target, place) {
@@ -106,10 +112,15 @@ func (gs *guards) check(p Plan, og OpenedGrant) error {
 	return nil
 }
 
-// namedBelow tells whether a command line names a path in a place.
-func namedBelow(argv []string, place string) bool {
+// namedIn tells whether a command line names a path in a place that the grant of target
+// itself holds: the server's own folder, say, and not its neighbour.
+func namedIn(argv []string, target, place string) bool {
 	return slices.ContainsFunc(argv, func(word string) bool {
-		return strings.HasPrefix(word, "/") && below(filepath.Clean(word), place)
+		if !strings.HasPrefix(word, "/") {
+			return false
+		}
+		word = filepath.Clean(word)
+		return below(word, place) && below(word, target)
 	})
 }
 

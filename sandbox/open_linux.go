@@ -42,7 +42,7 @@ type Opened struct {
 // Errors are *[GrantError] values; they name the grant and where it was written.
 func Open(p Plan) (*Opened, error) {
 	o := &Opened{Plan: p, Grants: make([]OpenedGrant, 0, len(p.Grants))}
-	guards := guards{list: p.Guarded}
+	guards := newGuards(p.Guarded)
 	for _, g := range p.Grants {
 		og, err := openGrant(p, g)
 		if err == nil {

@@ -264,6 +264,9 @@ func TestGuardedRuntime(t *testing.T) {
 	if err := open("node", "/elsewhere/main.js"); err == nil || !strings.Contains(err.Error(), "an agent's settings") {
 		t.Errorf("led there by a server's files: %v", err)
 	}
+	if err := open("node", dir+"/.agent/other"); err == nil {
+		t.Error("the command line names a neighbour, and that opens the folder")
+	}
 	if err := open("node", dir+"/.agent/server/main.js"); err != nil {
 		t.Errorf("named by the command line: %v", err)
 	}

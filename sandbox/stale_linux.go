@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -80,7 +81,6 @@ func clearFolder(parent int, name string, budget int) int {
 		return budget - 1
 	}
 	defer unix.Close(top)
-	moved := 0
 	for budget > 0 {
 		names, err := folderNames(top)
 		if err != nil || len(names) == 0 {
@@ -94,7 +94,7 @@ func clearFolder(parent int, name string, budget int) int {
 			if unix.Unlinkat(top, n, 0) == nil || unix.Unlinkat(top, n, unix.AT_REMOVEDIR) == nil {
 				continue
 			}
-			budget = liftFolder(top, n, &moved, budget)
+			budget = liftFolder(top, n, budget)
 		}
 		if budget == before {
 			break
@@ -106,7 +106,7 @@ func clearFolder(parent int, name string, budget int) int {
 
 // liftFolder empties one folder of top: files are removed, folders are moved up into top
 // under new names.
-func liftFolder(top int, name string, moved *int, budget int) int {
+func liftFolder(top int, name string, budget int) int {
 	fd, err := openFolder(top, name)
 	if err != nil {
 		return budget
@@ -129,11 +129,21 @@ func liftFolder(top int, name string, moved *int, budget int) int {
 			continue
 		}
 		unix.Close(sub)
-		*moved++
-		_ = unix.Renameat2(fd, n, top, "stockade-"+strconv.Itoa(*moved), unix.RENAME_NOREPLACE)
+		if up, err := unforeseen(); err == nil {
+			_ = unix.Renameat2(fd, n, top, up, unix.RENAME_NOREPLACE)
+		}
 	}
 	_ = unix.Unlinkat(top, name, unix.AT_REMOVEDIR)
 	return budget
+}
+
+// unforeseen is a name that a server cannot have put in the way.
+func unforeseen() (string, error) {
+	var random [16]byte
+	if _, err := unix.Getrandom(random[:], 0); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(random[:]), nil
 }
 
 // openFolder opens a folder for listing and gives its owner back the rights that the

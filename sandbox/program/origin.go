@@ -34,7 +34,7 @@ func (s *search) identify() {
 		p.Package = "" // a module that the first line named
 	}
 	p.Entry = s.origin
-	// An env in the first line may have taken some of them as its own.
+	// Nothing on the way takes them: options of env that could are refused.
 	p.Args = p.Argv[len(p.Argv)-min(s.given, len(p.Argv)-1):]
 }
 

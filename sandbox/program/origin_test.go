@@ -183,12 +183,6 @@ func TestFirstLinesChooseNoIdentity(t *testing.T) {
 	if p.Entry != w.at("home/me/other/index.js") || p.Package != "other" {
 		t.Errorf("entry %q, package %q", p.Entry, p.Package)
 	}
-	// An env that takes the host's arguments for its own leaves those that are there.
-	w = serverWorld(t, "#!ROOT/usr/bin/env -S env -u A -u")
-	p = w.mustResolve(own+"/bin/x.js", "node", "value")
-	if diff := cmp.Diff([]string{"value"}, p.Args); diff != "" || p.Entry != w.at(ownPackage+"/bin/x.js") {
-		t.Errorf("entry %q, arguments (-want +got):\n%s", p.Entry, diff)
-	}
 }
 
 // TestModulesOfFirstLinesAreNotTheServer: nor does `python -m` in a first line.
