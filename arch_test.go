@@ -305,7 +305,7 @@ func TestNothingOfTheWorkplace(t *testing.T) {
 		}
 		for i, line := range strings.Split(string(text), "\n") {
 			for _, word := range words {
-				// "/home/me/work/x" is anybody's path: only one that begins so is ours.
+				// Inside a longer path the word is anybody's: only a path that begins so is ours.
 				at := strings.Index(line, word)
 				if at < 0 || word[0] == '/' && at > 0 && strings.ContainsRune(pathLetters, rune(line[at-1])) {
 					continue

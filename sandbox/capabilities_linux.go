@@ -103,6 +103,13 @@ func checkCapabilities(bounding boundingState) error {
 	if bounding == boundingKept {
 		return nil
 	}
+	bits, err := unix.PrctlRetInt(unix.PR_GET_SECUREBITS, 0, 0, 0, 0)
+	if err != nil {
+		return fmt.Errorf("reading secure bits: %w", err)
+	}
+	if bits&secureBits != secureBits {
+		return &WeakerError{LayerCapabilities, fmt.Sprintf("secure bits %#x", secureBits), fmt.Sprintf("%#x", bits)}
+	}
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		set, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
 		if err == nil && set != 0 {

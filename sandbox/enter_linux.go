@@ -160,9 +160,6 @@ func readBack(o *Opened, bounding boundingState, outside string) error {
 	if err := checkLimits(o.Plan.Limits); err != nil {
 		return err
 	}
-	if err := checkTerminal(); err != nil {
-		return err
-	}
 	return checkLandlock(outside)
 }
 

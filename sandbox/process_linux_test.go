@@ -43,6 +43,9 @@ func TestProcessState(t *testing.T) {
 			if caps.Outcome.Note != "0" {
 				t.Errorf("root keeps %s bounding capabilities, want 0", caps.Outcome.Note)
 			}
+			// NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE with their locks, KEEP_CAPS_LOCKED.
+			jailtest.WantValue(t, g.jailed(t, "securebits"), 0b11101111)
+			jailtest.WantValue(t, g.outside(t, "securebits"), 0)
 			free := g.outside(t, "caps")
 			jailtest.WantOK(t, free)
 			if free.Outcome.Value == 0 {

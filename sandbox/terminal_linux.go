@@ -25,7 +25,7 @@ func leaveTerminal() (LayerReport, error) {
 	defer unix.Close(fd)
 	_, err = unix.Setsid()
 	if err == nil {
-		return LayerReport{LayerTerminal, Enforced, "left by a new session"}, nil
+		return LayerReport{LayerTerminal, Enforced, "left by a new session"}, checkTerminal()
 	}
 	if !errors.Is(err, unix.EPERM) {
 		return LayerReport{}, fmt.Errorf("starting a session: %w", err)
@@ -33,7 +33,7 @@ func leaveTerminal() (LayerReport, error) {
 	if err := giveUp(fd); err != nil {
 		return LayerReport{}, fmt.Errorf("giving up the terminal: %w", err)
 	}
-	return LayerReport{LayerTerminal, Enforced, "given up"}, nil
+	return LayerReport{LayerTerminal, Enforced, "given up"}, checkTerminal()
 }
 
 // hangupWait bounds the wait for a signal that the kernel has sent already.
@@ -63,12 +63,18 @@ func giveUp(fd int) error {
 	return nil
 }
 
-// checkTerminal asks again: opening /dev/tty without a controlling terminal is ENXIO.
+// checkTerminal asks again: opening /dev/tty without a controlling terminal is ENXIO
+// (tty(4)). It has to be asked before Landlock, which refuses the name in any case.
 func checkTerminal() error {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENXIO) {
+		return nil
+	}
+	found := "one"
 	if err == nil {
 		unix.Close(fd)
-		return &WeakerError{LayerTerminal, "no controlling terminal", "one"}
+	} else {
+		found = err.Error()
 	}
-	return nil
+	return &WeakerError{LayerTerminal, "no controlling terminal", found}
 }

@@ -118,6 +118,7 @@ func TestTerminal(t *testing.T) {
 			{"session leader", "jail", []string{string(plan), "controlling"}, `"name":"ENOTTY"`},
 			{"shell's job", "op", []string{"start", "job", "jail", string(plan), "controlling"}, `"name":"ENOTTY"`},
 			{"script's command", "op", []string{"start", "script", "jail", string(plan), "controlling"}, `"name":"ENOTTY"`},
+			{"session leader whose setsid lies", "lying", []string{decimal(unix.SYS_SETSID), string(plan)}, "asked for no controlling terminal, the kernel reports one"},
 			{"script's command, outside", "op", []string{"start", "script", "op", "controlling"}, `"name":"0"`},
 		}
 		for _, tt := range tests {

@@ -150,12 +150,13 @@ var operations = map[string]func(*jailtest.Stage, []string) jailtest.Outcome{
 	"kill": func(s *jailtest.Stage, a []string) jailtest.Outcome {
 		return jailtest.OutcomeOf(s, unix.Kill(number(s, a[0]), 0))
 	},
-	"env":     environment,
-	"fds":     descriptors,
-	"caps":    capabilities,
-	"nnp":     func(s *jailtest.Stage, _ []string) jailtest.Outcome { return prctl(s, unix.PR_GET_NO_NEW_PRIVS) },
-	"seccomp": func(s *jailtest.Stage, _ []string) jailtest.Outcome { return prctl(s, unix.PR_GET_SECCOMP) },
-	"limit":   limit,
+	"env":        environment,
+	"fds":        descriptors,
+	"caps":       capabilities,
+	"nnp":        func(s *jailtest.Stage, _ []string) jailtest.Outcome { return prctl(s, unix.PR_GET_NO_NEW_PRIVS) },
+	"seccomp":    func(s *jailtest.Stage, _ []string) jailtest.Outcome { return prctl(s, unix.PR_GET_SECCOMP) },
+	"securebits": func(s *jailtest.Stage, _ []string) jailtest.Outcome { return prctl(s, unix.PR_GET_SECUREBITS) },
+	"limit":      limit,
 	"umask": func(*jailtest.Stage, []string) jailtest.Outcome {
 		return jailtest.Outcome{Value: int64(unix.Umask(0o077))}
 	},
