@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -92,5 +93,36 @@ func TestSameLimit(t *testing.T) {
 		if got := sameLimit(tt.got, tt.want); got != tt.same {
 			t.Errorf("sameLimit(%s, %s) = %t", tt.got, tt.want, got)
 		}
+	}
+}
+
+// TestMakeCgroup: the limits are written before the process moves in, and one that does not
+// read back ends it. The folder is an ordinary one; what the kernel does with the limits
+// is not seen here.
+func TestMakeCgroup(t *testing.T) {
+	parent := t.TempDir()
+	group := filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid()))
+	mustDo(t, os.Mkdir(group, 0o700))
+	for _, name := range []string{"memory.max", "pids.max", "cgroup.procs"} {
+		mustDo(t, os.WriteFile(filepath.Join(group, name), nil, 0o600))
+	}
+	got, err := makeCgroup(parent, cgroupFiles(Limits{Memory: 1 << 20, Processes: 10}))
+	mustDo(t, err)
+	if got != group {
+		t.Errorf("made %q, want %q", got, group)
+	}
+	for name, want := range map[string]string{"memory.max": "1048576", "pids.max": "10", "cgroup.procs": "0"} {
+		data, err := os.ReadFile(filepath.Join(group, name))
+		mustDo(t, err)
+		if string(data) != want {
+			t.Errorf("%s holds %q, want %q", name, data, want)
+		}
+	}
+	// A device that takes every write and answers nothing.
+	mustDo(t, os.Remove(filepath.Join(group, "memory.max")))
+	mustDo(t, os.Symlink(os.DevNull, filepath.Join(group, "memory.max")))
+	var weaker *WeakerError
+	if err := errorOf(makeCgroup(parent, cgroupFiles(Limits{Memory: 1 << 20}))); !errors.As(err, &weaker) {
+		t.Errorf("a limit that does not read back: %v", err)
 	}
 }
