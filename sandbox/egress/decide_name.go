@@ -1,0 +1,146 @@
+package egress
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// Query decides whether a name may be resolved: Direct or Refused. The name is in its ASCII
+// form, in any case, with or without the trailing dot.
+func (d *Decider) Query(name string) Decision { return d.vet(name).Decision }
+
+// vetted is a decision on a name with what later decisions need. Only Direct has the rest.
+type vetted struct {
+	Decision
+	name  string // canonical
+	cover cover
+}
+
+func (d *Decider) vet(asked string) vetted {
+	refused := func(rule, hint string) vetted { return vetted{Decision: Decision{Rule: rule, Hint: hint}} }
+	name, problem := canonicalName(asked)
+	if problem != "" {
+		return refused(quoted(asked)+" "+problem, "")
+	}
+	if isMetadataName(name) {
+		return refused(name+" is a cloud's metadata service", "")
+	}
+	if d.mode == Public {
+		return vetted{Decision{Verdict: Direct, Rule: "public"}, name, cover{}}
+	}
+	by := d.covering(name)
+	if len(by.rules) > 0 {
+		if why := d.pins.full(name, by); why != "" {
+			return refused(why, addHint(name+":"+d.rules[by.rules[0]].Ports.String()))
+		}
+		return vetted{Decision{Verdict: Direct, Rule: d.labels[by.rules[0]]}, name, by}
+	}
+	switch {
+	case name == "localhost":
+		// Written in a rule, it is two address rules.
+		for _, i := range d.blocks {
+			if block := d.rules[i].Prefix; block.Contains(loopback4) || block.Contains(loopback6) {
+				return vetted{Decision{Verdict: Direct, Rule: d.labels[i]}, name, cover{}}
+			}
+		}
+	case localName(name):
+		return refused("no rule names "+name, "")
+	}
+	return refused("no rule names "+name, addHint(name+":"+defaultPort))
+}
+
+// Answer decides on one address that a name resolved to: Direct when it may be answered. A
+// special address may only where an address rule holds it, on a port that the name's rule
+// holds too; the address rule, and not the name's, then decides on connections.
+func (d *Decider) Answer(name string, addr netip.Addr) Decision {
+	asked := d.vet(name)
+	if asked.Verdict != Direct {
+		return asked.Decision
+	}
+	return d.answer(asked, addr)
+}
+
+func (d *Decider) answer(asked vetted, addr netip.Addr) Decision {
+	if !addr.IsValid() {
+		return Decision{Rule: "no address"}
+	}
+	addr = plainAddr(addr)
+	why, kind := judge(addr)
+	if why == "" || d.blockOn(addr, asked.cover) {
+		return asked.Decision
+	}
+	ports := Ports{443, 443}
+	if len(asked.cover.rules) > 0 {
+		ports = d.rules[asked.cover.rules[0]].Ports
+	}
+	return Decision{Rule: addr.String() + " is " + why, Hint: addressHint(addr, ports, kind)}
+}
+
+// Pin says what may be answered for a name: the addresses, unmapped and each once, without
+// those that [Decider.Answer] refuses, and 64 at most. They are remembered for the life of
+// the jail, so that connections to them are the name's; where several answers bring more
+// than 64, the latest are. Of names that only wildcards cover, 4,096 are remembered; the
+// next ones are refused, as Query says.
+func (d *Decider) Pin(name string, addrs []netip.Addr) (kept []netip.Addr) {
+	asked := d.vet(name)
+	if asked.Verdict != Direct {
+		return nil
+	}
+	for _, addr := range addrs {
+		if len(kept) == maxAddresses {
+			break
+		}
+		if d.answer(asked, addr).Verdict != Direct {
+			continue
+		}
+		if addr = plainAddr(addr); !slices.Contains(kept, addr) {
+			kept = append(kept, addr)
+		}
+	}
+	if len(kept) == 0 || len(asked.cover.rules) == 0 {
+		return kept // in the public mode, and for localhost, decisions go by address alone
+	}
+	return d.pins.add(asked.name, asked.cover, kept)
+}
+
+// Server decides on the name that a client sent on a relayed connection to dst. Direct comes
+// with the addresses to try: the name's own pins, dst first if it is among them, so that
+// whatever was sent, the connection goes where that name resolved to. Direct without
+// addresses is a name that may be reached and has not been resolved yet.
+func (d *Decider) Server(name string, dst netip.AddrPort) (Decision, []netip.Addr) {
+	asked := name
+	name, problem := canonicalName(asked)
+	if problem != "" {
+		return Decision{Rule: "server name " + quoted(asked) + " " + problem}, nil
+	}
+	if isMetadataName(name) {
+		return Decision{Rule: name + " is a cloud's metadata service"}, nil
+	}
+	port := dst.Port()
+	i := d.first(d.covering(name).rules, port)
+	if i < 0 {
+		written := name + ":" + strconv.Itoa(int(port))
+		return Decision{Rule: "no rule names " + written, Hint: addHint(written)}, nil
+	}
+	allowed := Decision{Verdict: Direct, Rule: d.labels[i]}
+	held := d.pins.of(name)
+	if len(held) == 0 {
+		return allowed, nil
+	}
+	first := held[0]
+	// A pin that an address rule keeps is for that rule's ports.
+	addrs := slices.DeleteFunc(held, func(addr netip.Addr) bool {
+		return Special(addr) != "" && d.blockFor(addr, port) < 0
+	})
+	if len(addrs) == 0 {
+		why, kind := judge(first)
+		return Decision{Rule: first.String() + " is " + why, Hint: addressHint(first, Ports{port, port}, kind)}, nil
+	}
+	if at := slices.Index(addrs, plainAddr(dst.Addr())); at > 0 {
+		wanted := addrs[at]
+		copy(addrs[1:at+1], addrs[:at])
+		addrs[0] = wanted
+	}
+	return allowed, addrs
+}
