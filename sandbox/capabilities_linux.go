@@ -29,45 +29,20 @@ const (
 	boundingKept
 )
 
-// dropCapabilities empties every capability set of the calling thread. As root this
-// matters for reading too: a process with CAP_PERFMON or CAP_SYS_ADMIN passes the ptrace
-// check of Landlock, and with it reads other processes' environments.
-//
-// Order: the bounding set and the secure bits need CAP_SETPCAP, so they go first.
-func dropCapabilities() (boundingState, error) {
-	state := boundingKept
-	if has, err := hasCapability(unix.CAP_SETPCAP); err != nil {
-		return state, err
-	} else if has {
-		if err := emptyBounding(); err != nil {
-			return state, err
-		}
-		if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
-			return state, fmt.Errorf("locking secure bits: %w", err)
-		}
-		state = boundingEmpty
+// bounding says what can be done about the bounding set, and which capability is the
+// kernel's last: it answers EINVAL for the first number beyond (prctl(2), PR_CAPBSET_READ).
+func bounding() (boundingState, uintptr, error) {
+	has, err := hasCapability(unix.CAP_SETPCAP)
+	if err != nil || !has {
+		return boundingKept, 0, err
 	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return state, fmt.Errorf("clearing ambient capabilities: %w", err)
-	}
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&head, &none[0]); err != nil {
-		return state, fmt.Errorf("dropping capabilities: %w", err)
-	}
-	return state, nil
-}
-
-// emptyBounding drops each capability that the kernel knows; it answers EINVAL for the
-// first number beyond its last one.
-func emptyBounding() error {
 	for c := uintptr(0); ; c++ {
-		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		_, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) && c > unix.CAP_SETFCAP {
-			return nil
+			return boundingEmpty, c - 1, nil
 		}
 		if err != nil {
-			return fmt.Errorf("dropping bounding capability %d: %w", c, err)
+			return boundingKept, 0, fmt.Errorf("reading bounding capability %d: %w", c, err)
 		}
 	}
 }
@@ -89,32 +64,11 @@ func capabilities() ([2]unix.CapUserData, error) {
 	return data, nil
 }
 
-// checkCapabilities reads the sets back.
-func checkCapabilities(bounding boundingState) error {
-	caps, err := capabilities()
-	if err != nil {
-		return err
-	}
-	for _, c := range caps {
-		if held := c.Effective | c.Permitted | c.Inheritable; held != 0 {
-			return &WeakerError{LayerCapabilities, "none", fmt.Sprintf("%#x", held)}
-		}
-	}
-	if bounding == boundingKept {
-		return nil
-	}
-	bits, err := unix.PrctlRetInt(unix.PR_GET_SECUREBITS, 0, 0, 0, 0)
-	if err != nil {
-		return fmt.Errorf("reading secure bits: %w", err)
-	}
-	if bits&secureBits != secureBits {
-		return &WeakerError{LayerCapabilities, fmt.Sprintf("secure bits %#x", secureBits), fmt.Sprintf("%#x", bits)}
-	}
-	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		set, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
-		if err == nil && set != 0 {
-			return &WeakerError{LayerCapabilities, "an empty bounding set", fmt.Sprintf("capability %d in it", c)}
-		}
-	}
-	return nil
+// capabilitySets are the three sets that capset(2) takes, 64 bits each in two halves.
+// Dropping them matters for root's reading too: a process with CAP_PERFMON or CAP_SYS_ADMIN
+// passes the ptrace check of Landlock, and with it reads other processes' environments.
+type capabilitySets [2]unix.CapUserData
+
+func capabilityHeader() *unix.CapUserHeader {
+	return &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 }

@@ -15,15 +15,15 @@ import (
 // cgroupPrefix begins the name of every control group that this package makes.
 const cgroupPrefix = "stockade-"
 
-// enterCgroup moves this process into a control group of its own, with the plan's memory
-// and process limits. It needs a cgroup v2 folder that is delegated to this user with the
+// newCgroup makes a control group for the jail, with the plan's memory and process limits,
+// and returns its folder; "" when the plan has no such limit. It needs a cgroup v2 folder that is delegated to this user with the
 // two controllers on (systemd: Delegate=yes, as user@.service has); without one it is an
 // *[UnsupportedError], since the other mechanisms do not hold: RLIMIT_AS kills node at
 // start, and RLIMIT_NPROC counts the user's other processes.
 //
 // The group stays behind as an empty folder when the server ends; the next start that makes
 // one removes it.
-func enterCgroup(l Limits) (string, error) {
+func newCgroup(l Limits) (string, error) {
 	files := cgroupFiles(l)
 	if len(files) == 0 {
 		return "", nil
@@ -89,8 +89,7 @@ func missingControllers(parent string, l Limits) string {
 	return ""
 }
 
-// makeCgroup makes the group, limits it, reads the limits back and only then moves this
-// process in.
+// makeCgroup makes the group, limits it and reads the limits back.
 func makeCgroup(parent string, files [][2]string) (string, error) {
 	sweepCgroups(parent)
 	group := filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid()))
@@ -108,10 +107,6 @@ func makeCgroup(parent string, files [][2]string) (string, error) {
 			_ = os.Remove(group)
 			return "", &WeakerError{LayerCgroup, f[0] + " " + f[1], strings.TrimSpace(string(got))}
 		}
-	}
-	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0); err != nil {
-		_ = os.Remove(group)
-		return "", err
 	}
 	return group, nil
 }

@@ -54,7 +54,7 @@ func TestFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+			eachLauncher(t, func(t *testing.T, user launcher) {
 				t.Helper()
 				g := newGround(t, user)
 				for _, d := range []string{"outside/empty", "write/empty"} {
@@ -90,7 +90,7 @@ func (g *ground) words(line string) []string {
 // TestNothingOutsideChanged: the refused operations above must not have had an effect
 // before they were refused.
 func TestNothingOutsideChanged(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		before := readFile(t, g.at("outside/secret.txt"))
@@ -107,7 +107,7 @@ func TestNothingOutsideChanged(t *testing.T) {
 // descriptor is good for changing the mode of any file of the user. It is refused
 // everywhere, since nobody needs it.
 func TestNoAccessMode(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		jailtest.WantErrno(t, g.jailed(t, "open3", g.at("outside/secret.txt")), unix.EACCES)
@@ -126,7 +126,7 @@ func TestWorkingFolderKeepsItsMetadata(t *testing.T) {
 		}
 		return nil
 	}})
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		jailtest.WantErrno(t, g.jailed(t, "setxattr-here", g.at("outside")), unix.ENOSYS)
@@ -138,7 +138,7 @@ func TestWorkingFolderKeepsItsMetadata(t *testing.T) {
 // TestNoSetIDFiles: a server does not leave a program behind that runs with its user's
 // rights. 2541 is 04755, 493 is 0755.
 func TestNoSetIDFiles(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		jailtest.WantErrno(t, g.jailed(t, "fchmod", g.at("write/prog"), "2541"), unix.EPERM)
@@ -162,7 +162,7 @@ func TestNoSetIDFiles(t *testing.T) {
 // TestThreadsAndDescendants: Landlock holds for each thread and for the children's
 // children of the server.
 func TestThreadsAndDescendants(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		denied := g.jailed(t, "threads", g.at("outside/secret.txt"))
@@ -182,7 +182,7 @@ func TestThreadsAndDescendants(t *testing.T) {
 // TestPrograms: only the granted program runs. Nothing else can be executed or read, by
 // name, through the loader, by a script's interpreter line, or as a copy.
 func TestPrograms(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		shell := realPath(t, "/bin/sh")
@@ -217,10 +217,10 @@ func TestPrograms(t *testing.T) {
 
 // TestProc: the processes outside are out of reach, for the server and its descendants.
 func TestProc(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
-		other := startSleeper(t, user)
+		other := startSleeper(t, user.User)
 		for _, file := range []string{"cmdline", "environ", "maps", "status"} {
 			path := "/proc/" + other + "/" + file
 			jailtest.WantErrno(t, g.jailed(t, "read", path), unix.EACCES)

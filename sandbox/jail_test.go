@@ -14,9 +14,10 @@ import (
 
 // ground is a small world on disk for one user: folders inside and outside of grants.
 type ground struct {
-	user jailtest.User
-	dir  string
-	plan sandbox.Plan
+	user   jailtest.User
+	victim string
+	dir    string
+	plan   sandbox.Plan
 }
 
 // newGround lays out:
@@ -25,9 +26,9 @@ type ground struct {
 //	read/in.txt, read/prog       granted for reading
 //	outside/secret.txt, .../prog not granted; all of the user's own
 //	write/link -> ../outside     and write/filelink -> ../outside/secret.txt
-func newGround(t *testing.T, user jailtest.User) *ground {
+func newGround(t *testing.T, l launcher) *ground {
 	t.Helper()
-	g := &ground{user: user, dir: jailtest.Dir(t, user)}
+	g := &ground{user: l.User, victim: l.victim, dir: jailtest.Dir(t, l.User)}
 	for _, d := range []string{"write", "write/sub", "read", "outside", "outside/sub", "data", "cache"} {
 		g.must(t, os.Mkdir(g.at(d), 0o755), d)
 	}
@@ -118,14 +119,31 @@ func realPath(t *testing.T, path string) string {
 	return real
 }
 
-// jailed does an operation in the jail of the plan, outside does it without one.
+// launcher is a user and a way to start a server: the launcher becomes the server, or stays
+// as its parent. Both have to make the same jail.
+type launcher struct {
+	jailtest.User
+	victim string
+}
+
+func eachLauncher(t *testing.T, f func(t *testing.T, l launcher)) {
+	t.Helper()
+	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		t.Helper()
+		for name, victim := range map[string]string{"enter": "jail", "start": "start"} {
+			t.Run(name, func(t *testing.T) { f(t, launcher{user, victim}) })
+		}
+	})
+}
+
+// jailed does an operation in the jail of the plan, outside does the operation without one.
 func (g *ground) jailed(t *testing.T, op ...string) jailtest.Result {
 	t.Helper()
 	plan, err := json.Marshal(g.plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return jailtest.RunAs(t, g.user, "jail", append([]string{string(plan)}, op...)...)
+	return jailtest.RunAs(t, g.user, g.victim, append([]string{string(plan)}, op...)...)
 }
 
 func (g *ground) outside(t *testing.T, op ...string) jailtest.Result {

@@ -64,16 +64,3 @@ func addRules(fd int, o *Opened, h abiRights) error {
 	}
 	return nil
 }
-
-// restrict puts the calling thread under a ruleset. no_new_privs is on already. The thread
-// sync of ABI 8 is not used: the one thread that executes the server is restricted, and
-// the others end at execve(2).
-func restrict(rulesetFD int) error {
-	if err := ll.LandlockRestrictSelf(rulesetFD, 0); err != nil {
-		if errors.Is(err, unix.E2BIG) {
-			return fmt.Errorf("restricting by Landlock: 16 rulesets are stacked already: %w", err)
-		}
-		return fmt.Errorf("restricting by Landlock: %w", err)
-	}
-	return nil
-}

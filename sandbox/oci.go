@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"stockade/sandbox/egress"
 )
 
 // OCI says the plan in the words of the OCI runtime specification, as far as those go, and
@@ -34,7 +36,7 @@ func OCI(p Plan, opened []OpenedGrant) (*specs.Spec, []string, error) {
 			NoNewPrivileges: true,
 		},
 		Root:   &specs.Root{Path: "rootfs", Readonly: true},
-		Mounts: ociMounts(opened),
+		Mounts: append(ociMounts(opened), ociSockets(p.Network.Unix)...),
 		Linux: &specs.Linux{
 			Namespaces:        ociNamespaces(p.Network),
 			Resources:         ociResources(p.Limits),
@@ -143,6 +145,15 @@ func ociMounts(opened []OpenedGrant) []specs.Mount {
 	return mounts
 }
 
+// ociSockets binds each granted socket file at its path. Connecting needs a writable mount.
+func ociSockets(grants []UnixGrant) []specs.Mount {
+	out := make([]specs.Mount, 0, len(grants))
+	for _, g := range grants {
+		out = append(out, specs.Mount{Destination: g.Path, Type: "bind", Source: g.Path, Options: []string{"bind", "rw", "nosuid", "nodev", "noexec"}})
+	}
+	return out
+}
+
 // ociLoader is the path under which programs ask the kernel for an ELF loader (PT_INTERP),
 // fixed by each architecture's ABI. In the jail the machine's own links lead from there to
 // the granted file; an empty root has no links.
@@ -192,6 +203,34 @@ func ociOptions(g OpenedGrant) []string {
 	return []string{bind, "ro", "nosuid", "nodev"}
 }
 
+// ociSupervisorNotes say what a supervised plan lacks without its supervisor. The filter
+// hands calls to one (SCMP_ACT_NOTIFY), so runtimes refuse the file until
+// linux.seccomp.listenerPath names an agent that decides on them.
+func ociSupervisorNotes(p Plan) []string {
+	if !p.Supervised() {
+		return nil
+	}
+	notes := []string{"supervisor: the filter asks one about each connection (SCMP_ACT_NOTIFY); set linux.seccomp.listenerPath to an agent that answers by the rules noted here, or run it with stockade"}
+	if p.Network.Egress == EgressRules {
+		rules := make([]string, 0, len(p.Network.Rules.Rules)+1)
+		if p.Network.Rules.Mode == egress.Public {
+			rules = append(rules, egress.Public.String())
+		}
+		for _, r := range p.Network.Rules.Rules {
+			text := r.String()
+			if r.Host != "" {
+				text += " (names: " + r.Names.String() + ")"
+			}
+			rules = append(rules, text)
+		}
+		notes = append(notes, "network: the server may reach only "+strings.Join(rules, ", ")+"; here the machine's network is shared as it is")
+	}
+	for _, g := range p.Network.Unix {
+		notes = append(notes, fmt.Sprintf("unix socket %q: in the jail the object at the start, here what the path names when it is mounted", g.Path))
+	}
+	return notes
+}
+
 // ociNotes lists what the specification has no words for.
 func ociNotes(p Plan, opened []OpenedGrant) []string {
 	notes := []string{
@@ -216,6 +255,7 @@ func ociNotes(p Plan, opened []OpenedGrant) []string {
 	if p.Network.Egress == EgressNone && len(p.Network.Listen) > 0 {
 		notes = append(notes, fmt.Sprintf("network: binding only the TCP ports %v is Landlock's; here any port of the machine's network can be bound", p.Network.Listen))
 	}
+	notes = append(notes, ociSupervisorNotes(p)...)
 	for _, g := range opened {
 		if g.State == Skipped {
 			notes = append(notes, fmt.Sprintf("optional %q: absent, so not mounted", g.Path))

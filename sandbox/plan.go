@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 
+	"stockade/sandbox/egress"
 	"stockade/seccomp"
 )
 
@@ -111,7 +112,16 @@ const (
 // Network is what the jail may do on the network.
 type Network struct {
 	Egress Egress
-	Listen []uint16 // TCP ports that may be bound; empty: none
+	Rules  egress.Policy // with EgressRules
+	Listen []uint16      // TCP ports that may be bound; empty: none
+	Unix   []UnixGrant   // socket files that may be connected to
+}
+
+// UnixGrant is a socket file that the jail may connect to.
+type UnixGrant struct {
+	Path   string // real path: absolute, links followed
+	Broad  string // the reason for a socket that hands out more than itself; "" otherwise
+	Origin Origin
 }
 
 // Egress is what the jail may connect to.
@@ -122,6 +132,8 @@ const (
 	EgressNone Egress = iota
 	// EgressAll leaves TCP and UDP open to every address.
 	EgressAll
+	// EgressRules lets the supervisor decide on every connection.
+	EgressRules
 )
 
 // Limits are resource limits of the jail; 0 keeps what the host set.
@@ -159,4 +171,10 @@ type Plan struct {
 
 	// Missing lists the layers that the profile agrees to run without.
 	Missing []Layer
+}
+
+// Supervised tells whether a supervisor has to stay with the server: only it can tell
+// hosts and socket files apart.
+func (p Plan) Supervised() bool {
+	return p.Network.Egress == EgressRules || len(p.Network.Unix) > 0
 }

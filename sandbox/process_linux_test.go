@@ -30,7 +30,7 @@ func grantProgram(p sandbox.Plan, path string) sandbox.Plan {
 
 // TestProcessState: what the server finds itself with, against what it would have had.
 func TestProcessState(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 
@@ -67,7 +67,7 @@ func TestProcessState(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		g.plan.Limits = sandbox.Limits{OpenFiles: 77, FileSize: 1 << 20}
@@ -86,7 +86,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestEnvironmentFromNothing(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		got := g.jailed(t, "env")
@@ -94,7 +94,7 @@ func TestEnvironmentFromNothing(t *testing.T) {
 		if want := "PATH TMPDIR STOCKADE_VICTIM"; got.Outcome.Note != want {
 			t.Errorf("variables %q, want %q", got.Outcome.Note, want)
 		}
-		free := jailtest.Launch{User: user, Env: []string{"MARKED=1"}}.Run(t, "op", "env")
+		free := jailtest.Launch{User: user.User, Env: []string{"MARKED=1"}}.Run(t, "op", "env")
 		jailtest.WantOK(t, free)
 		if !strings.Contains(free.Outcome.Note, "MARKED") {
 			t.Error("a variable of the host is missing outside too: the test proves nothing")
@@ -104,10 +104,10 @@ func TestEnvironmentFromNothing(t *testing.T) {
 
 // TestSignals: processes outside cannot be signalled, the server's own can.
 func TestSignals(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
-		other := startSleeper(t, user)
+		other := startSleeper(t, user.User)
 		jailtest.WantErrno(t, g.jailed(t, "kill", other), unix.EPERM)
 		jailtest.WantOK(t, g.jailed(t, "kill", "0"))
 		jailtest.WantOK(t, g.outside(t, "kill", other))
@@ -115,7 +115,7 @@ func TestSignals(t *testing.T) {
 }
 
 func TestListenPorts(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		jailtest.WantErrno(t, g.jailed(t, "bind", "45671"), unix.EAFNOSUPPORT)

@@ -95,7 +95,7 @@ func (g *ground) serve(t *testing.T) (stream, datagram string) {
 
 // TestSocketFilesInGrants: a socket file is not reached because its folder is granted.
 func TestSocketFilesInGrants(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		stream, datagram := g.serve(t)
@@ -130,7 +130,7 @@ func (g *ground) stdinPair(t *testing.T, kind int, op ...string) (jailtest.Resul
 // TestStandardStreams: hosts hand over stream socket pairs, and those work. What would be
 // more than a stream is refused before the server starts.
 func TestStandardStreams(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		stream, datagram := g.serve(t)
@@ -155,7 +155,7 @@ func TestStandardStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := jailtest.Launch{User: user, StdinFile: folder}.Run(t, "jail", string(plan), "env")
+		r := jailtest.Launch{User: user.User, StdinFile: folder}.Run(t, "jail", string(plan), "env")
 		wantRefusedStart(t, r, "it is a folder")
 	})
 }

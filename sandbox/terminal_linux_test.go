@@ -101,7 +101,7 @@ func underTerminal(t *testing.T, user jailtest.User, victim string, args ...stri
 // TestTerminal: the server has no controlling terminal, however the host was started, and
 // survives losing it.
 func TestTerminal(t *testing.T) {
-	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
 		plan, err := json.Marshal(g.plan)
@@ -115,15 +115,15 @@ func TestTerminal(t *testing.T) {
 			want   string
 		}{
 			{"session leader, outside", "op", []string{"controlling"}, `"name":"0"`},
-			{"session leader", "jail", []string{string(plan), "controlling"}, `"name":"ENOTTY"`},
-			{"shell's job", "op", []string{"start", "job", "jail", string(plan), "controlling"}, `"name":"ENOTTY"`},
-			{"script's command", "op", []string{"start", "script", "jail", string(plan), "controlling"}, `"name":"ENOTTY"`},
-			{"session leader whose setsid lies", "lying", []string{decimal(unix.SYS_SETSID), string(plan)}, "asked for no controlling terminal, the kernel reports one"},
+			{"session leader", g.victim, []string{string(plan), "controlling"}, `"name":"ENOTTY"`},
+			{"shell's job", "op", []string{"start", "job", g.victim, string(plan), "controlling"}, `"name":"ENOTTY"`},
+			{"script's command", "op", []string{"start", "script", g.victim, string(plan), "controlling"}, `"name":"ENOTTY"`},
+			{"session leader whose setsid lies", "lying to " + g.victim, []string{decimal(unix.SYS_SETSID), string(plan)}, "asked for no controlling terminal, the kernel reports"},
 			{"script's command, outside", "op", []string{"start", "script", "op", "controlling"}, `"name":"0"`},
 		}
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
-				out, err := underTerminal(t, user, tt.victim, tt.args...)
+				out, err := underTerminal(t, user.User, tt.victim, tt.args...)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}

@@ -2,8 +2,10 @@ package sandbox_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,12 +20,52 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	jailtest.Main(m, jailtest.Victims{"jail": enterAndExec, "op": operate, "lying": lying})
+	jailtest.Main(m, jailtest.Victims{"jail": enterAndExec, "start": startAndWait, "op": operate, "lying to jail": lyingToEnter, "lying to start": lyingToStart})
 }
 
 // enterAndExec is the launcher's part: it enters the plan in args[0] and executes this
 // binary as the victim "op" with the other arguments, in the jail.
 func enterAndExec(s *jailtest.Stage, args []string) jailtest.Outcome {
+	o := openedPlan(s, args)
+	if _, err := sandbox.Enter(o); err != nil {
+		s.Failf("entering: %v", err)
+	}
+	s.Failf("executing: %v", sandbox.Exec(o))
+	return jailtest.Outcome{}
+}
+
+// startAndWait is the same with this process as the server's parent. It ends as the
+// server did.
+func startAndWait(s *jailtest.Stage, args []string) jailtest.Outcome {
+	o := openedPlan(s, args)
+	started, err := sandbox.Start(o, nil)
+	if err != nil {
+		s.Failf("starting: %v", err)
+	}
+	var status unix.WaitStatus
+	for {
+		_, err = unix.Wait4(started.PID, &status, 0, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		s.Failf("waiting: %v", err)
+	}
+	if status.Signaled() {
+		signal.Reset(status.Signal())
+		if err := unix.Kill(os.Getpid(), status.Signal()); err != nil {
+			s.Failf("ending by %v: %v", status.Signal(), err)
+		}
+		select {} // until it arrives
+	}
+	os.Exit(status.ExitStatus())
+	return jailtest.Outcome{}
+}
+
+// openedPlan reads the plan in args[0] and makes this binary, as the victim "op" with the
+// other arguments, its server.
+func openedPlan(s *jailtest.Stage, args []string) *sandbox.Opened {
 	var p sandbox.Plan
 	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
 		s.Failf("reading the plan: %v", err)
@@ -40,11 +82,7 @@ func enterAndExec(s *jailtest.Stage, args []string) jailtest.Outcome {
 	if err != nil {
 		s.Failf("opening: %v", err)
 	}
-	if _, err := sandbox.Enter(o); err != nil {
-		s.Failf("entering: %v", err)
-	}
-	s.Failf("executing: %v", sandbox.Exec(o))
-	return jailtest.Outcome{}
+	return o
 }
 
 const leakedDescriptor = 200
