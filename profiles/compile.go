@@ -29,6 +29,8 @@ type Facts struct {
 	ArgFolders []ArgFolder
 	// Execute answers Wanted.Programs: what each program needs, by its name there.
 	Execute map[string]Closure
+	// Sockets answers Wanted.Sockets, by the paths there.
+	Sockets map[string]Socket
 	// SyscallProfile is the content of Wanted.SyscallFile; nil when that is empty.
 	SyscallProfile *specs.LinuxSeccomp
 
@@ -138,9 +140,9 @@ func Compile(p *Profile, f Facts) (Resolved, error) {
 	plan.File, plan.Argv, plan.Dir = f.Program.File, f.Program.Argv, f.Dir
 	c.folders(plan)
 	c.setValues()
+	c.network(plan)
 	c.grants()
 	c.environment()
-	c.network(plan)
 	c.filter(plan)
 	plan.Limits = sandbox.Limits{
 		OpenFiles: p.Limits.OpenFiles.Value,
@@ -154,6 +156,7 @@ func Compile(p *Profile, f Facts) (Resolved, error) {
 	slices.Sort(plan.Missing)
 	plan.Missing = slices.Compact(plan.Missing)
 	plan.Guarded = guarded(&f)
+	c.sockets(plan)
 	c.placeholders()
 	c.unusedRoots()
 	if err := c.errs.orNil(); err != nil {
@@ -172,22 +175,6 @@ func (c *compiler) folders(plan *sandbox.Plan) {
 	plan.Tmp.Path = plan.Runs + "/" + c.facts.Run
 	if c.profile.Filesystem.Home.Value != HomeReal {
 		plan.Home.Path = ours(c.facts.Data) + "/homes/" + homeKey(c.profile.Name.Value, c.facts)
-	}
-}
-
-// network fills the plan's network and the parts of the filter that follow from it.
-func (c *compiler) network(plan *sandbox.Plan) {
-	for _, port := range c.profile.Network.Listen {
-		plan.Network.Listen = append(plan.Network.Listen, port.Value)
-	}
-	slices.Sort(plan.Network.Listen)
-	plan.Network.Listen = slices.Compact(plan.Network.Listen)
-	if len(plan.Network.Listen) > 0 {
-		plan.Filter.Sockets, plan.Filter.Listening = seccomp.ListenSockets, seccomp.ListenAllowed
-	}
-	if c.profile.Network.Egress.Value == EgressAll {
-		plan.Network.Egress = sandbox.EgressAll
-		plan.Filter.Sockets = seccomp.InternetSockets
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"stockade/sandbox"
 )
 
 // standardPath ends the jail's PATH. Names of filesystem.execute are looked up in it alone:
@@ -23,6 +25,9 @@ type Wanted struct {
 	// Arguments are the server's arguments that may name paths, when the profile asks for
 	// them. Facts.ArgFolders is the same list with each State.
 	Arguments []ArgFolder
+	// Sockets are the paths of network.unix, variables filled in, and of the sockets that
+	// they must not turn out to be. Facts.Sockets says what each is.
+	Sockets []string
 	// SyscallFile is the file of syscalls.profile; "" for the built-in filter.
 	SyscallFile string
 }
@@ -44,6 +49,9 @@ func (p *Profile) Wants(f Facts) Wanted {
 	w.Path = strings.Join(standardPath[:], ":")
 	if p.Roots.FromArgs.Value || p.uses("${args}") {
 		w.Arguments = pathArguments(f.Program.Args, f.Home, f.Dir)
+	}
+	if len(p.Network.Unix) > 0 {
+		w.Sockets = c.socketPaths()
 	}
 	if s := &p.Syscalls.Profile; s.written() && s.Value != SyscallsDefault {
 		w.SyscallFile = s.Value
@@ -113,12 +121,31 @@ func (c *compiler) environment() {
 	c.passed(env)
 	c.secrets(env)
 	c.set(env)
+	if c.out.Plan.Network.Egress == sandbox.EgressRules {
+		env[resolverOptions] = withUseVC(env[resolverOptions])
+	}
 	list := make([]string, 0, len(env))
 	for name, value := range env {
 		list = append(list, name+"="+value)
 	}
 	slices.Sort(list)
 	c.out.Plan.Env = list
+}
+
+// resolverOptions is the variable with options for C libraries' resolvers (resolv.conf(5)).
+const (
+	resolverOptions = "RES_OPTIONS"
+	useVC           = "use-vc"
+)
+
+// withUseVC asks resolvers to speak TCP. The supervisor answers in place of the name
+// server, and a resolver that checks the sender of a datagram (c-ares does) would drop what
+// comes from another address; a TCP connection has no such check.
+func withUseVC(options string) string {
+	if slices.Contains(strings.Fields(options), useVC) {
+		return options
+	}
+	return strings.TrimSpace(options + " " + useVC)
 }
 
 // alwaysPassed are the variables of language and text form: without them a server falls

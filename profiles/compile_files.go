@@ -169,8 +169,8 @@ func (c *compiler) grants() {
 	c.alwaysGrants()
 	origin := sandbox.Origin{Source: sandbox.OriginRuntime}
 	c.needs(c.facts.Program.Execute, c.facts.Program.Read, origin, "the server's program")
-	if c.profile.Network.Egress.Value == EgressAll {
-		c.resolverGrants(originAt(c.profile.Network.Egress.Position))
+	if at, connects := c.egressAt(); connects {
+		c.resolverGrants(originAt(at))
 	}
 	fs := &c.profile.Filesystem
 	for _, e := range fs.Execute {

@@ -237,6 +237,8 @@ func TestResidual(t *testing.T) {
 		{"signals on a newer kernel", "", func(f *profiles.Facts) { f.LandlockABI = 6 }, "can signal the person's other processes", false},
 		{"root", "", func(f *profiles.Facts) { f.UID = 0 }, "runs as root, without capabilities: file modes hold", true},
 		{"listening on any port", "network: {listen: [80]}\n", nil, "takes one that the kernel picks", true},
+		{"listening under a supervisor", "network: {listen: [80], egress: public}\n", func(f *profiles.Facts) { f.LandlockABI = 3 }, "takes one that the kernel picks", false},
+		{"ports under a supervisor", "network: {listen: [80], egress: public}\n", func(f *profiles.Facts) { f.LandlockABI = 3 }, "may listen on any port", false},
 		{"not listening", "network: {egress: all}\n", nil, "takes one that the kernel picks", false},
 		{"not root", "", nil, "runs as root", false},
 		{"broad", "filesystem: {read: [{path: /, broad: true, reason: why not}]}", nil, "/ is granted whole: why not", true},
@@ -310,7 +312,7 @@ func TestRootsAreFolders(t *testing.T) {
 // looks up names.
 func TestUsersAreNotListed(t *testing.T) {
 	for _, name := range profiles.BuiltinNames() {
-		for _, egress := range []string{"none", "all"} {
+		for _, egress := range []string{"none", "all", "public", "[a.example]"} {
 			t.Run(name+" "+egress, func(t *testing.T) {
 				p, err := profiles.Search{}.Complete(parse(t, "extends: ["+name+"]\nnetwork: {egress: "+egress+"}\n"))
 				if err != nil {
@@ -325,7 +327,7 @@ func TestUsersAreNotListed(t *testing.T) {
 						resolver = true
 					}
 				}
-				if resolver != (egress == "all") {
+				if resolver != (egress != "none") {
 					t.Errorf("/etc/resolv.conf is granted: %v", resolver)
 				}
 			})

@@ -69,6 +69,18 @@ func describe(r profiles.Resolved) string {
 		line("grant %s %s%s as %s%s [%s: %s]", g.Access, g.Path, presence, g.Want, broad, g.Origin, g.Why)
 	}
 	line("egress %d listen %v", p.Network.Egress, p.Network.Listen)
+	if p.Network.Egress == sandbox.EgressRules {
+		line("egress rules beside %s", p.Network.Rules.Mode)
+	}
+	for _, rule := range p.Network.Rules.Rules {
+		line("egress rule %s names %s text %q [%s]", rule, rule.Names, rule.Text, rule.Origin)
+	}
+	for _, g := range p.Network.Unix {
+		line("unix %s broad %q [%s]", g.Path, g.Broad, g.Origin)
+	}
+	if p.Filter.Supervision != seccomp.Unsupervised {
+		line("filter supervision %d", p.Filter.Supervision)
+	}
 	line("filter sockets %d listening %d metadata %d truncation %d base %v allow %v deny %v", p.Filter.Sockets, p.Filter.Listening,
 		p.Filter.Metadata, p.Filter.Truncation, p.Filter.Base != nil, p.Filter.Allow, p.Filter.Deny)
 	line("limits %+v", p.Limits)
@@ -206,18 +218,14 @@ func TestCompileRefuses(t *testing.T) {
 		return func(f *profiles.Facts) { f.ArgFolders = states }
 	}
 	const noRoots = `there are no roots | give folders with "--root DIR", or write "roots: args" to take the server's own folder arguments`
+	const noNames = `network.names changes nothing: network.egress has no rule for a host | remove the key, or list hosts under network.egress`
 	const unused = `roots grant nothing here: no entry of the profile uses ${roots} | write "write: [\"${roots}\"]" or "read: [\"${roots}\"]" under filesystem in profile "p", or use --write or --read`
-	const noHosts = ` | write "egress: none", or "egress: all" if the server may reach every address`
 	tests := []struct {
 		name, src string
 		facts     func(*profiles.Facts)
 		want      []string
 	}{
 		// Not built yet.
-		{"public", "network: {egress: public}\n", nil, []string{"3:19: network.egress: public: this layer is not built yet" + noHosts}},
-		{"hosts", "network: {egress: [\"a.example:1\", \"b.example:2\"]}\n", nil, []string{"3:20: network.egress: host rules: this layer is not built yet" + noHosts, "3:35: network.egress: host rules: this layer is not built yet" + noHosts}},
-		{"names", "network: {names: strict}\n", nil, []string{"3:18: network.names: this layer is not built yet | remove the key"}},
-		{"unix", "network: {unix: [/s]}\n", nil, []string{"3:18: network.unix: this layer is not built yet | remove it: no socket can be reached"}},
 		{"protect", "filesystem: {protect: [.git]}\n", nil, []string{"3:24: filesystem.protect: this layer is not built yet | grant the folders beside it instead of the one that holds it"}},
 		{"hide", "filesystem: {hide: [.env]}\n", nil, []string{"3:21: filesystem.hide: this layer is not built yet | grant the folders beside it instead of the one that holds it"}},
 		{"special files", "filesystem: {special-files: refuse}\n", nil, []string{`3:29: filesystem.special-files: refuse: this layer is not built yet | write "special-files: allow", or remove the key`}},
@@ -225,6 +233,11 @@ func TestCompileRefuses(t *testing.T) {
 		{"view", "view: grants\n", nil, []string{`3:7: view: grants: this layer is not built yet | write "view: full", or remove the key`}},
 		{"guard alone", "guard:\n", nil, []string{"3:7: guard: this layer is not built yet | remove the section"}},
 		{"guard", "guard: {pins: off}\n", nil, []string{"3:8: guard: this layer is not built yet | remove the section"}},
+
+		// Words about names without a name.
+		{"names without egress", "network: {names: strict}\n", nil, []string{"3:18: " + noNames}},
+		{"names of public", "network: {names: pinned, egress: public}\n", nil, []string{"3:18: " + noNames}},
+		{"names of addresses", "network: {egress: [\"10.0.0.0/8:5432\"], names: pinned}\n", nil, []string{"3:47: " + noNames}},
 
 		// Variables without a value.
 		{"no repository", "filesystem: {read: [\"${repo}/x\"]}\n", func(f *profiles.Facts) { f.Repo = "" }, []string{"3:21: filesystem.read: ${repo} is not set: the working folder lies in no repository | start the server inside one, or name the folder"}},
@@ -333,6 +346,7 @@ func TestEmptyGrantsNothing(t *testing.T) {
 
 func TestCompileNetworkAndFilter(t *testing.T) {
 	list := &specs.LinuxSeccomp{DefaultAction: specs.ActErrno}
+	supervised := seccomp.Policy{Sockets: seccomp.InternetSockets, Supervision: seccomp.SupervisedInternet}
 	tests := []struct {
 		name, src string
 		abi       int
@@ -344,6 +358,10 @@ func TestCompileNetworkAndFilter(t *testing.T) {
 		{"listen", "network: {listen: [80]}", 7, seccomp.Policy{Sockets: seccomp.ListenSockets, Listening: seccomp.ListenAllowed}, sandbox.EgressNone},
 		{"all", "network: {egress: all}", 7, seccomp.Policy{Sockets: seccomp.InternetSockets}, sandbox.EgressAll},
 		{"both", "network: {egress: all, listen: [80]}", 7, seccomp.Policy{Sockets: seccomp.InternetSockets, Listening: seccomp.ListenAllowed}, sandbox.EgressAll},
+		{"public", "network: {egress: public}", 7, supervised, sandbox.EgressRules},
+		{"list", "network: {egress: [a.example]}", 7, supervised, sandbox.EgressRules},
+		{"empty list", "network: {egress: []}", 7, seccomp.Policy{}, sandbox.EgressNone},
+		{"list and listen", "network: {egress: [a.example], listen: [80]}", 7, seccomp.Policy{Sockets: seccomp.InternetSockets, Listening: seccomp.ListenAllowed, Supervision: seccomp.SupervisedInternet}, sandbox.EgressRules},
 		{"metadata", "filesystem: {metadata: refuse}", 7, seccomp.Policy{Metadata: seccomp.MetadataRefuse}, sandbox.EgressNone},
 		{"ABI 3", "", 3, seccomp.Policy{}, sandbox.EgressNone},
 		{"ABI 2", "", 2, seccomp.Policy{Truncation: seccomp.TruncationByFilter}, sandbox.EgressNone},

@@ -251,24 +251,6 @@ func (d *differ) guarded(a, b []sandbox.Guarded) {
 	d.set("guarded", "place ", text(a), text(b), Narrowing, Widening)
 }
 
-func (d *differ) network(a, b *sandbox.Plan) {
-	if a.Network.Egress != b.Network.Egress {
-		if b.Network.Egress == sandbox.EgressNone {
-			d.add("network", Changed, "egress none", Narrowing)
-		} else {
-			d.add("network", Changed, "egress all", Widening)
-		}
-	}
-	ports := func(list []uint16) []string {
-		out := make([]string, len(list))
-		for i, p := range list {
-			out[i] = itoa(int(p))
-		}
-		return out
-	}
-	d.set("network", "listen ", ports(a.Network.Listen), ports(b.Network.Listen), Widening, Narrowing)
-}
-
 // environment compares variables by name and value, and shows names only. What the launcher
 // makes itself is compared without the private folders' names.
 func (d *differ) environment(a, b *sandbox.Plan) {
@@ -298,6 +280,11 @@ func variables(p *sandbox.Plan) map[string]string {
 				value = strings.ReplaceAll(value, own.folder, own.word)
 			}
 		}
+		if name == resolverOptions && p.Network.Egress == sandbox.EgressRules {
+			if value = strings.TrimSpace(strings.TrimSuffix(value, useVC)); value == "" {
+				continue
+			}
+		}
 		out[name] = value
 	}
 	return out
@@ -313,12 +300,15 @@ func sortedKeys(m map[string]string) []string {
 }
 
 func (d *differ) filter(a, b *seccomp.Policy) {
-	if a.Sockets != b.Sockets {
+	if before, after := reach(a), reach(b); before != after {
 		effect := Widening
-		if b.Sockets < a.Sockets {
+		if after < before {
 			effect = Narrowing
 		}
 		d.add("syscalls", Changed, "sockets", effect)
+	} else if a.Supervision != b.Supervision {
+		// Unix sockets can be made under a supervisor, and reach what the plan lists.
+		d.add("syscalls", Changed, "calls that the supervisor answers", Neutral)
 	}
 	if a.Listening != b.Listening {
 		effect := Widening

@@ -22,8 +22,8 @@ var effects = map[string][]string{
 	"filesystem.metadata":      {"filesystem: {metadata: refuse}", "filesystem: {metadata: mediated}"},
 	"filesystem.home":          {"filesystem: {home: real}"},
 	"roots":                    {"roots: args", "roots: [/x]", "roots: args\nfilesystem: {read: [\"${roots}\"]}"},
-	"network.egress":           {"network: {egress: all}", "network: {egress: public}", "network: {egress: [\"a.example:1\"]}"},
-	"network.names":            {"network: {names: strict}", "network: {names: pinned}"},
+	"network.egress":           {"network: {egress: all}", "network: {egress: public}", "network: {egress: [\"a.example:1\"]}", "network: {egress: [{to: a.example, names: pinned}]}"},
+	"network.names":            {"network: {names: strict}", "network: {names: pinned}", "network: {egress: [a.example], names: pinned}"},
 	"network.listen":           {"network: {listen: [80]}"},
 	"network.unix":             {"network: {unix: [/x]}"},
 	"environment.pass":         {"environment: {pass: [TERM]}", "environment: {pass: [\"US*\"]}", "environment: {pass: [NOT_SET]}"},
@@ -104,12 +104,12 @@ func TestEveryKeyHasAnEffect(t *testing.T) {
 func TestEveryWordIsJudged(t *testing.T) {
 	built := map[string]bool{
 		"filesystem.special-files allow": true, "filesystem.metadata ignore": true, "filesystem.metadata refuse": true,
-		"filesystem.home private": true, "filesystem.home real": true, "network.egress none": true, "network.egress all": true,
+		"filesystem.home private": true, "filesystem.home real": true, "network.egress none": true, "network.egress public": true, "network.egress all": true,
 		"view full": true, "missing refuse": true,
 	}
 	eachKey(profileKeys, "", func(k *key, path string) {
 		for _, word := range k.words {
-			if path == "roots" {
+			if path == "roots" || path == "network.names" {
 				continue // has to be used
 			}
 			name := path + " " + word

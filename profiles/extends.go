@@ -242,8 +242,8 @@ func mergeRoots(under, over *Roots) Roots {
 	return *under
 }
 
-// mergeNetwork: a word replaces a word or a list, a list replaces a word, and a list
-// appends to a list.
+// mergeNetwork: a word replaces a word or a list, with what that said about names; a list
+// replaces a word, and a list appends to a list. The word public in a list is a part of it.
 func mergeNetwork(under, over *Network) Network {
 	out := Network{
 		Egress: under.Egress, Hosts: under.Hosts, HostsAt: under.HostsAt,
@@ -252,11 +252,14 @@ func mergeNetwork(under, over *Network) Network {
 		Unix:   appended(under.Unix, over.Unix),
 	}
 	switch {
-	case over.Egress.written():
-		out.Egress, out.Hosts, out.HostsAt = over.Egress, nil, Position{}
 	case over.HostsAt != Position{}:
-		out.Egress = Sourced[EgressMode]{}
+		out.Egress = over.Egress
+		if under.HostsAt != (Position{}) {
+			out.Egress = replace(under.Egress, over.Egress)
+		}
 		out.Hosts, out.HostsAt = appended(under.Hosts, over.Hosts), over.HostsAt
+	case over.Egress.written():
+		out.Egress, out.Hosts, out.HostsAt, out.Names = over.Egress, nil, Position{}, over.Names
 	}
 	return out
 }

@@ -235,6 +235,11 @@ func TestMergeForms(t *testing.T) {
 		{"empty list over word", "network: {egress: all}", "network: {egress: []}", " [] args=false []"},
 		{"empty list over list", "network: {egress: [\"a.example:1\"]}", "network: {egress: []}", " [a.example:1] args=false []"},
 		{"nothing over word", "network: {egress: all}", "network: {}", "all [] args=false []"},
+		{"list over public", "network: {egress: public}", "network: {egress: [\"a.example:1\"]}", " [a.example:1] args=false []"},
+		{"public in a list over a list", "network: {egress: [\"a.example:1\"]}", "network: {egress: [public]}", "public [a.example:1] args=false []"},
+		{"list over public in a list", "network: {egress: [public]}", "network: {egress: [\"a.example:1\"]}", "public [a.example:1] args=false []"},
+		{"word over public in a list", "network: {egress: [public, \"a.example:1\"]}", "network: {egress: none}", "none [] args=false []"},
+		{"word over a list with names", "network: {egress: [\"a.example:1\"], names: pinned}", "network: {egress: public}", "public [] args=false []"},
 		{"args over list", "roots: [/a]", "roots: args", " [] args=true []"},
 		{"list over args", "roots: args", "roots: [/a]", " [] args=false [/a]"},
 		{"list over list of roots", "roots: [/a]", "roots: [/b]", " [] args=false [/a /b]"},
@@ -256,7 +261,14 @@ func TestMergeForms(t *testing.T) {
 			for _, e := range m.Roots.List {
 				roots = append(roots, e.Path)
 			}
-			got := fmt.Sprintf("%s %v args=%v %v", m.Network.Egress.Value, valuesOf(m.Network.Hosts), m.Roots.FromArgs.Value, roots)
+			if m.Network.Names.written() {
+				t.Error("what the list said about names stays")
+			}
+			hosts := []string{}
+			for _, h := range m.Network.Hosts {
+				hosts = append(hosts, h.To)
+			}
+			got := fmt.Sprintf("%s %v args=%v %v", m.Network.Egress.Value, hosts, m.Roots.FromArgs.Value, roots)
 			if got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

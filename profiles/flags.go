@@ -34,6 +34,11 @@ func (p *Profile) With(f Flags) (*Profile, error) {
 	over.Filesystem.Read = flagPaths(&errs, "--read", f.Read)
 	over.Filesystem.Write = flagPaths(&errs, "--write", f.Write)
 	over.Network.Unix = flagPaths(&errs, "--unix", f.Unix)
+	for _, e := range over.Network.Unix {
+		if _, bad := checkSocket(e.Path); bad != nil {
+			errs = append(errs, bad.at(e.Position))
+		}
+	}
 	for _, program := range f.Exec {
 		at := Position{File: "--exec"}
 		text, bad := checkGiven(fromHere(program), checkProgram)
@@ -61,7 +66,7 @@ func (p *Profile) With(f Flags) (*Profile, error) {
 	out.File, out.FromRepo, out.Version, out.Name = p.File, p.FromRepo, p.Version, p.Name
 	out.Description, out.Match, out.Extends = p.Description, p.Match, p.Extends
 	out.Roots.List = appended(p.Roots.List, roots)
-	out.Network.Egress, out.Network.Hosts, out.Network.HostsAt = egress.Egress, egress.Hosts, egress.HostsAt
+	out.Network.Egress, out.Network.Hosts, out.Network.HostsAt, out.Network.Names = egress.Egress, egress.Hosts, egress.HostsAt, egress.Names
 	return out, nil
 }
 
@@ -136,10 +141,10 @@ func flagEnv(errs *Errors, env *Environment, given []string) {
 	}
 }
 
-// flagEgress adds --egress to what a profile lets out: rules to a list or to none, and a
-// wider word to a narrower one.
+// flagEgress adds --egress to what a profile lets out: rules to a list, to none or to
+// public, and a wider word to a narrower one.
 func flagEgress(errs *Errors, net *Network, given []string) Network {
-	out := Network{Egress: net.Egress, Hosts: net.Hosts, HostsAt: net.HostsAt}
+	out := Network{Egress: net.Egress, Hosts: net.Hosts, HostsAt: net.HostsAt, Names: net.Names}
 	at := Position{File: "--egress"}
 	for _, text := range given {
 		switch mode := EgressMode(text); mode {
@@ -152,10 +157,10 @@ func flagEgress(errs *Errors, net *Network, given []string) Network {
 				out.Egress = Sourced[EgressMode]{mode, at}
 			}
 			if out.Egress.Value == EgressAll { // holds every rule
-				out.Hosts, out.HostsAt = nil, Position{}
+				out.Hosts, out.HostsAt, out.Names = nil, Position{}, Sourced[NamesMode]{}
 			}
 		default:
-			rule, bad := checkGiven(text, checkHost)
+			rule, bad := checkGiven(text, checkEgress)
 			if bad != nil {
 				*errs = append(*errs, bad.at(at))
 				continue
@@ -166,7 +171,7 @@ func flagEgress(errs *Errors, net *Network, given []string) Network {
 			if out.Egress.Value == EgressNone {
 				out.Egress = Sourced[EgressMode]{}
 			}
-			out.Hosts = append(slices.Clip(out.Hosts), Sourced[string]{rule, at})
+			out.Hosts = append(slices.Clip(out.Hosts), EgressRule{To: rule, Position: at})
 			out.HostsAt = at
 		}
 	}

@@ -68,8 +68,9 @@ func TestWithRefuses(t *testing.T) {
 		{"no program", profiles.Flags{Exec: []string{""}}, `--exec: the value is empty`},
 		{"port", profiles.Flags{Listen: []string{"65616"}}, `--listen: port 65616 is out of range | a number from 1 to 65535`},
 		{"no port", profiles.Flags{Listen: []string{""}}, `--listen: "" is not a port | a number from 1 to 65535`},
-		{"egress", profiles.Flags{Egress: []string{"example.com"}}, `--egress: "example.com" has no port | write HOST:PORT, such as "api.github.com:443"`},
-		{"egress word", profiles.Flags{Egress: []string{"nothing"}}, `--egress: "nothing" has no port | write HOST:PORT, such as "api.github.com:443"`},
+		{"egress", profiles.Flags{Egress: []string{"https://example.com"}}, `--egress: egress rule "https://example.com" is a URL | write "example.com:443"`},
+		{"no egress rule", profiles.Flags{Egress: []string{""}}, `--egress: the value is empty`},
+		{"socket folder", profiles.Flags{Unix: []string{"/run/x/"}}, `--unix: "/run/x/" is a folder | name the socket file itself`},
 		{"variable name", profiles.Flags{Env: []string{"A-B=hunter2"}}, `--env: "A-B" is not a variable's name | letters, digits and underscore, beginning with a letter`},
 		{"no name", profiles.Flags{Env: []string{"=hunter2"}}, `--env: "" is not a variable's name | letters, digits and underscore, beginning with a letter`},
 		{"every variable", profiles.Flags{Env: []string{"*"}}, `--env: "*" would pass too much | write at least two letters before the *, such as "LC_*"`},
@@ -128,6 +129,8 @@ func TestWithEgress(t *testing.T) {
 		{"none", []string{"all"}, "all []"},
 		{"all", []string{"a.example:1"}, "all []"},
 		{"all", []string{"public"}, "all []"},
+		{"public", []string{"localhost:6379"}, "public [localhost:6379]"},
+		{"", []string{"API.example.com"}, " [API.example.com]"},
 		{"all", []string{"none"}, ""},
 		{"public", []string{"none"}, ""},
 		{"public", []string{"all"}, "all []"},
@@ -156,7 +159,7 @@ func TestWithEgress(t *testing.T) {
 			}
 			var hosts []string
 			for _, h := range got.Network.Hosts {
-				hosts = append(hosts, h.Value)
+				hosts = append(hosts, h.To)
 			}
 			if text := fmt.Sprintf("%s %v", got.Network.Egress.Value, hosts); text != tt.want {
 				t.Errorf("egress is %q, want %q", text, tt.want)

@@ -191,6 +191,17 @@ func pathSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{path, entry}}
 }
 
+func ruleSchema(k *key) *jsonschema.Schema {
+	to := textSchema(k.pattern)
+	to.Not = words([]string{string(EgressNone), string(EgressAll)})
+	entry := &jsonschema.Schema{
+		Type: "object", Required: []string{"to"}, AdditionalProperties: never(),
+		Properties: map[string]*jsonschema.Schema{"to": to, "names": words(namesWords)},
+	}
+	entry.PropertyOrder = ruleKeys
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{to, entry}}
+}
+
 func words(list []string) *jsonschema.Schema {
 	s := &jsonschema.Schema{}
 	for _, w := range list {
@@ -229,7 +240,7 @@ func keySchema(k *key) *jsonschema.Schema {
 	case formDuration:
 		s = textSchema(`^[0-9.]+(ns|us|ms|s|m|h)`)
 	case formEgress:
-		s = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(k.words), listSchema(textSchema(k.pattern))}}
+		s = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(k.words), listSchema(ruleSchema(k))}}
 	case formRoots:
 		s = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{words(k.words), listSchema(pathSchema())}}
 	case formMissing:
@@ -261,7 +272,7 @@ filesystem:
   home: private
 roots: args
 network:
-  egress: ["api.example.com:443", "*.example.com:443", "10.1.0.0/16:5432", "[2001:db8::1]:443"]
+  egress: [api.example.com, "*.example.com:443", "10.1.0.0/16:5432", "[2001:db8::1]:443", {to: "bücher.example:8000-8443", names: pinned}, public]
   names: strict
   listen: [80, 65535]
   unix: ["${runtime}/bus"]
@@ -322,7 +333,9 @@ func TestSchema(t *testing.T) {
 	for _, src := range []string{
 		"name: x\n", "version: 2\n", "version: 1\nnope: 1\n", "version: 1\nfilesystem: {reed: []}\n", "version: 1\nfilesystem: {read: [a/b]}\n",
 		"version: 1\nfilesystem: {read: [{path: /a, wide: true}]}\n", "version: 1\nnetwork: {listen: [65616]}\n", "version: 1\nnetwork: {listen: [0]}\n",
-		"version: 1\nnetwork: {egress: some}\n", "version: 1\nenvironment: {set: {A-B: x}}\n", "version: 1\nenvironment: {secrets: [\"A*\"]}\n",
+		"version: 1\nnetwork: {egress: some}\n", "version: 1\nnetwork: {egress: [all]}\n", "version: 1\nnetwork: {egress: [{to: a.example, names: loose}]}\n",
+		"version: 1\nnetwork: {egress: [{names: pinned}]}\n", "version: 1\nnetwork: {egress: [{to: a.example, name: pinned}]}\n", "version: 1\nnetwork: {egress: [\"a@b\"]}\n",
+		"version: 1\nenvironment: {set: {A-B: x}}\n", "version: 1\nenvironment: {secrets: [\"A*\"]}\n",
 		"version: 1\nlimits: {open-files: 1}\n", "version: 1\nlimits: {memory: 1Gb}\n", "version: 1\nmissing: allow\n", "version: 1\nview: half\n",
 	} {
 		t.Run("refuses "+src, func(t *testing.T) {

@@ -15,7 +15,7 @@ const (
 	formSize                      // bytes: 512MiB, 1GB, a plain number
 	formCount                     // a number
 	formDuration                  // 60s, 2m
-	formEgress                    // a word, or a list of host:port rules
+	formEgress                    // a word, or a list of rules
 	formRoots                     // the word args, or a list of paths
 	formMissing                   // the word refuse, or a mapping
 )
@@ -47,7 +47,10 @@ const (
 
 const sizePattern = `^[0-9]+([kKMGT]i?B|B)?$`
 
-var guardWords = []string{"allow", "deny"}
+var (
+	guardWords = []string{"allow", "deny"}
+	namesWords = []string{string(NamesStrict), string(NamesPinned)}
+)
 
 // profileKeys is every key of a profile, in the order of the documentation.
 var profileKeys = []key{
@@ -140,11 +143,12 @@ var filesystemKeys = []key{
 
 var networkKeys = []key{
 	{
-		name: "egress", form: formEgress, words: []string{string(EgressNone), string(EgressPublic), string(EgressAll)}, doc: "What the server may connect to: none, public, all, or a list of host:port rules.",
-		field: func(p *Profile) any { return &p.Network }, check: checkHost, pattern: `^.+:[0-9]+$`,
+		name: "egress", form: formEgress, words: []string{string(EgressNone), string(EgressPublic), string(EgressAll)},
+		doc:   `What the server may connect to: none, public (no loopback, private or other special address), all, or a list: "api.example.com:443", "*.example.com:443", "10.1.0.0/16:5432", "[2001:db8::1]:443", "localhost:6379". A port may be a range; a host without one means 443. The word public may stand in the list.`,
+		field: func(p *Profile) any { return &p.Network }, check: checkEgress, pattern: `^[^\s@]+$`,
 	},
 	{
-		name: "names", form: formWord, words: []string{"strict", "pinned"}, doc: "How a host name is held.",
+		name: "names", form: formWord, words: namesWords, doc: "How a host name is held in rules that do not say: strict (on TLS and HTTP ports a relay checks the name that the client sends) or pinned (by the addresses that the name resolves to).",
 		field: func(p *Profile) any { return &p.Network.Names },
 	},
 	{
@@ -152,8 +156,8 @@ var networkKeys = []key{
 		field: func(p *Profile) any { return &p.Network.Listen },
 	},
 	{
-		name: "unix", form: formPaths, doc: "Unix sockets that the server may connect to.",
-		field: func(p *Profile) any { return &p.Network.Unix }, check: checkPath,
+		name: "unix", form: formPaths, doc: "Unix sockets that the server may connect to, by path. Sockets that hand out more than themselves need broad and a reason.",
+		field: func(p *Profile) any { return &p.Network.Unix }, check: checkSocket,
 	},
 }
 
@@ -264,5 +268,8 @@ func (p *Profile) guard() *Guard {
 	return p.Guard
 }
 
-// Keys of an entry in a path list that is a mapping.
-var entryKeys = []string{"path", "broad", "reason"}
+// Keys of an entry in a path list, and of one in network.egress, that is a mapping.
+var (
+	entryKeys = []string{"path", "broad", "reason"}
+	ruleKeys  = []string{"to", "names"}
+)

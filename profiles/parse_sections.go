@@ -148,25 +148,6 @@ func (r *reader) variables(k *key, path string, n *node) []EnvSet {
 	return out
 }
 
-func (r *reader) egress(k *key, path string, n *node) {
-	net := &r.profile.Network
-	if n.kind == textNode && !n.null() {
-		switch {
-		case n.text == "":
-			r.scalar(path, n)
-		case strings.ContainsAny(n.text, ".:"):
-			r.fail(n, "write [...], also for one rule", "%s: expected a word or a list, found text", path)
-		case r.word(k, path, n):
-			net.Egress = Sourced[EgressMode]{EgressMode(n.text), r.at(n)}
-		}
-		return
-	}
-	if list, ok := r.list(path, "host:port rules", n); ok {
-		net.HostsAt = r.at(n)
-		net.Hosts = r.texts(k, path, list)
-	}
-}
-
 func (r *reader) roots(k *key, path string, n *node) {
 	if n.kind == textNode && !n.null() {
 		if n.text == "" || n.text[0] == '/' || n.text[0] == '$' || n.text[0] == '~' {

@@ -148,7 +148,7 @@ func TestParseRefuses(t *testing.T) {
 		{"port in octal", "version: 1\nnetwork: {listen: [080]}\n", []string{`2:20: "080" is not a port | write it without leading zeros`}},
 		{"egress word", "version: 1\nnetwork: {egress: nune}\n", []string{`2:19: network.egress: "nune" is not known | did you mean "none"?`}},
 		{"egress rule without list", "version: 1\nnetwork: {egress: \"a.example:443\"}\n", []string{"2:19: network.egress: expected a word or a list, found text | write [...], also for one rule"}},
-		{"egress mapping", "version: 1\nnetwork: {egress: {a: b}}\n", []string{"2:19: network.egress: expected a list of host:port rules, found a mapping | write [...], also for one entry"}},
+		{"egress mapping", "version: 1\nnetwork: {egress: {a: b}}\n", []string{"2:19: network.egress: expected a list of rules, found a mapping | write [...], also for one entry"}},
 
 		// roots and missing
 		{"roots as a path", "version: 1\nroots: /x\n", []string{"2:8: roots: expected args or a list of folders, found text | write [...], also for one folder"}},
@@ -279,7 +279,7 @@ func TestParseReads(t *testing.T) {
 		Roots: profiles.Roots{ListAt: at(17, 8)},
 		Network: profiles.Network{
 			Listen:  []profiles.Sourced[uint16]{{Value: 80, Position: at(14, 20)}, {Value: 65535, Position: at(14, 24)}},
-			Hosts:   []profiles.Sourced[string]{{Value: "api.example.com:443", Position: at(14, 41)}},
+			Hosts:   []profiles.EgressRule{{To: "API.Example.COM.:443", Position: at(14, 41)}},
 			HostsAt: at(14, 40),
 		},
 		Environment: profiles.Environment{Set: []profiles.EnvSet{

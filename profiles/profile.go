@@ -48,7 +48,7 @@ type PathEntry struct {
 type (
 	// EgressMode is the scalar form of network.egress.
 	EgressMode string
-	// NamesMode is network.names: strict, pinned.
+	// NamesMode is network.names, or the names of one rule.
 	NamesMode string
 	// MetadataMode is filesystem.metadata.
 	MetadataMode string
@@ -67,6 +67,9 @@ const (
 	EgressNone   EgressMode = "none"
 	EgressPublic EgressMode = "public"
 	EgressAll    EgressMode = "all"
+
+	NamesStrict NamesMode = "strict"
+	NamesPinned NamesMode = "pinned"
 
 	MetadataIgnore   MetadataMode = "ignore"
 	MetadataRefuse   MetadataMode = "refuse"
@@ -132,12 +135,22 @@ type Roots struct {
 
 // Network is the section of that name.
 type Network struct {
-	Egress  Sourced[EgressMode] // "" when a list or nothing is written
-	Hosts   []Sourced[string]   // host:port rules, lower case, without trailing dots
-	HostsAt Position            // where the list form stands, also when it is empty
-	Names   Sourced[NamesMode]
+	// Egress is "" when a list or nothing is written. A list may hold the word public, and a
+	// flag may add rules to it: then it stands beside Hosts.
+	Egress  Sourced[EgressMode]
+	Hosts   []EgressRule       // rules for hosts and addresses
+	HostsAt Position           // where the list form stands, also when it is empty
+	Names   Sourced[NamesMode] // for rules that do not say
 	Listen  []Sourced[uint16]
 	Unix    []PathEntry
+}
+
+// EgressRule is one rule of network.egress: text, or a mapping that also says how its host
+// name is held.
+type EgressRule struct {
+	To    string             // as written; [egress.ParseRule] reads it
+	Names Sourced[NamesMode] // "" when the rule does not say
+	Position
 }
 
 // Environment is the section of that name. Values of Set are the person's own words in

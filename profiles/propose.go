@@ -24,8 +24,9 @@ func Propose(p program.Program, module, name string) []byte {
 	fmt.Fprintf(&b, "extends: [%s]\n\n", proposeBase(&p))
 	proposeFilesystem(&b, &p)
 	b.WriteString(`network:
-  egress: none                  # all: every address; the server can then send anything it can read
+  egress: none                  # or a list of hosts, such as ["api.example.com:443"]; public; all
   # listen: [8080]              # TCP ports that it may bind
+  # unix: ["${runtime}/app.sock"]  # Unix sockets that it may connect to
 
 environment:
   # pass: [TZ, "LC_*"]          # variables of the host, by name

@@ -21,7 +21,7 @@ type Residual struct {
 const (
 	promiseFiles     = "the server reads and changes only what is granted"
 	promisePrograms  = "the server starts only the programs that are granted"
-	promiseNetwork   = "the server reaches only what network.egress and network.listen say"
+	promiseNetwork   = "the server reaches only what network.egress, network.unix and network.listen say"
 	promiseProcesses = "the server cannot touch processes outside the jail"
 	promiseSecrets   = "the server gets only the variables that are passed"
 	promiseKernel    = "the filter refuses system calls that servers do not need"
@@ -99,21 +99,6 @@ func (c *compiler) openPrograms() {
 	}
 	if len(named) > 0 {
 		c.stays(promisePrograms, "these run commands or scripts of their own, inside this jail: "+strings.Join(named, ", "))
-	}
-}
-
-func (c *compiler) openNetwork() {
-	plan := &c.out.Plan
-	if plan.Network.Egress == sandbox.EgressAll {
-		c.stays(promiseNetwork, "network.egress: all is every address and port, services of this machine and of the local network included, and names can carry data out")
-	}
-	if len(plan.Network.Listen) == 0 {
-		return
-	}
-	c.stays(promiseNetwork, "listening on a socket that is bound to no port takes one that the kernel picks, whatever network.listen says: Landlock has no rule for it")
-	c.stays(promiseNetwork, "a port in network.listen is open on every address of this machine, not only on loopback")
-	if c.facts.LandlockABI < tcpABI {
-		c.stays(promiseNetwork, "this kernel cannot tell ports apart (Landlock ABI 4, Linux 6.7): the server may listen on any port")
 	}
 }
 

@@ -7,20 +7,6 @@ func (p *Profile) Unbuilt() Errors {
 	add := func(at Position, hint, what string) {
 		errs = append(errs, wrong(hint, "%s: this layer is not built yet", what).at(at))
 	}
-	const noHosts = `write "egress: none", or "egress: all" if the server may reach every address`
-	net := &p.Network
-	if net.Egress.Value == EgressPublic {
-		add(net.Egress.Position, noHosts, "network.egress: public")
-	}
-	for _, h := range net.Hosts {
-		add(h.Position, noHosts, "network.egress: host rules")
-	}
-	if net.Names.written() {
-		add(net.Names.Position, "remove the key", "network.names")
-	}
-	for _, u := range net.Unix {
-		add(u.Position, "remove it: no socket can be reached", "network.unix")
-	}
 	fs := &p.Filesystem
 	for _, s := range fs.Protect {
 		add(s.Position, "grant the folders beside it instead of the one that holds it", "filesystem.protect")

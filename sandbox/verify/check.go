@@ -10,13 +10,10 @@
 package verify
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"stockade/sandbox"
 	"stockade/seccomp"
@@ -55,8 +52,20 @@ type Machine struct {
 	Parent  int      // the process outside that started the probe
 	Self    string   // real path of the probe's own program, which the plan executes
 	Victim  string   // a regular file of this user outside every grant
+	Socket  string   // a Unix socket of this user outside every grant, on which somebody listens
+	IPv6    IPv6     // whether this kernel makes such sockets
 	Foreign []string // real paths of programs that most machines have (a shell, env)
 }
+
+// IPv6 says whether a machine's kernel has that protocol.
+type IPv6 string
+
+const (
+	// IPv6Absent: sockets of that family cannot be made anywhere on this machine.
+	IPv6Absent IPv6 = ""
+	// IPv6Present: they can.
+	IPv6Present IPv6 = "present"
+)
 
 // Checks lists what to try in the jail of a plan. It is pure.
 func Checks(p sandbox.Plan, m Machine) []Check {
@@ -65,7 +74,7 @@ func Checks(p sandbox.Plan, m Machine) []Check {
 	out = append(out, programChecks(p, m)...)
 	out = append(out, processChecks(p, m.Parent)...)
 	out = append(out, filterChecks(p)...)
-	return append(out, networkChecks(p)...)
+	return append(out, networkChecks(p, m)...)
 }
 
 func fileChecks(p sandbox.Plan, m Machine) []Check {
@@ -190,46 +199,4 @@ func filterChecks(p sandbox.Plan) []Check {
 	}
 	return append(out, byPath,
 		Check{Layer: sandbox.LayerSeccomp, Name: "change a mode on a descriptor", Op: OpFchmod, Path: p.Tmp.Path})
-}
-
-func networkChecks(p sandbox.Plan) []Check {
-	check := func(name string, op Op, num int, want string) Check {
-		return Check{Layer: sandbox.LayerSeccomp, Name: name, Op: op, Num: num, Want: want}
-	}
-	out := []Check{
-		check("make a Unix socket", OpSocket, unix.AF_UNIX, "EACCES"),
-		check("make a packet socket", OpSocket, unix.AF_PACKET, "EAFNOSUPPORT"),
-		check("make a vsock socket", OpSocket, unix.AF_VSOCK, "EAFNOSUPPORT"),
-	}
-	switch p.Filter.Sockets {
-	case seccomp.NoSockets:
-		out = append(out,
-			check("make an IPv4 socket", OpSocket, unix.AF_INET, "EAFNOSUPPORT"),
-			check("make an IPv6 socket", OpSocket, unix.AF_INET6, "EAFNOSUPPORT"))
-	case seccomp.ListenSockets:
-		out = append(out,
-			check("make an IPv4 socket", OpSocket, unix.AF_INET, ""),
-			check("connect", OpConnect, 9, "EACCES"))
-	case seccomp.InternetSockets:
-		out = append(out, check("make an IPv4 socket", OpSocket, unix.AF_INET, ""))
-	}
-	for _, port := range p.Network.Listen {
-		out = append(out, check(fmt.Sprintf("listen on port %d", port), OpListen, int(port), ""))
-	}
-	if p.Filter.Sockets != seccomp.NoSockets && p.Filter.Listening == seccomp.ListenRefused {
-		out = append(out, check("listen", OpListenAnywhere, 0, "EACCES"))
-	}
-	if n := len(p.Network.Listen); n > 0 && !slices.Contains(p.Missing, sandbox.LayerTCP) {
-		out = append(out, Check{Layer: sandbox.LayerTCP, Name: "bind another port", Op: OpBind, Num: otherPort(p.Network.Listen), Want: "EACCES"})
-	}
-	return out
-}
-
-// otherPort picks a port that is not granted.
-func otherPort(granted []uint16) int {
-	port := uint16(49151)
-	for slices.Contains(granted, port) {
-		port--
-	}
-	return int(port)
 }

@@ -45,4 +45,11 @@ const (
 	OpListen         Op = "listen"
 	OpListenAnywhere Op = "listen-anywhere"
 	OpBind           Op = "bind"
+	OpConnectTo      Op = "connect-to"
+	OpSendTo         Op = "send-to"
+	OpFastOpen       Op = "fast-open"
+	OpLookUp         Op = "look-up"
+	OpConnectUnix    Op = "connect-unix"
+	OpAbstractUnix   Op = "abstract-unix"
+	OpOwnUnix        Op = "own-unix"
 )

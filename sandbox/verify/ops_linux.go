@@ -42,6 +42,8 @@ func operations() map[Op]func(Check) error {
 		OpNoAccess: noAccess, OpSetID: setID, OpAttribute: attribute, OpAttributeHere: attributeHere,
 		OpSocket: socket, OpConnect: connect, OpListen: listen,
 		OpListenAnywhere: listenAnywhere, OpBind: bind,
+		OpConnectTo: connectTo, OpSendTo: sendTo, OpFastOpen: fastOpen, OpLookUp: lookUp,
+		OpConnectUnix: connectUnix, OpAbstractUnix: abstractUnix, OpOwnUnix: ownUnix,
 	}
 }
 
