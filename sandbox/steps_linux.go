@@ -197,7 +197,7 @@ func (s *steps) filter(program seccomp.Program, listener seccomp.Listener) {
 	s.pin.Pin(call.Program)
 	s.pin.Pin(call.Program.Filter)
 	one := s.do("installing the system call filter", unix.SYS_SECCOMP, call.Operation, call.Flags, uintptr(unsafe.Pointer(call.Program))) //nolint:gosec // pinned until release
-	one.refused = func(errno unix.Errno) error { return seccomp.InstallError(errno) }
+	one.refused = func(errno unix.Errno) error { return seccomp.InstallError(errno, listener) }
 	if listener == seccomp.WithListener {
 		one.call.outcome = C.NOT_NEGATIVE
 	}

@@ -10,10 +10,11 @@ import (
 	"stockade/seccomp"
 )
 
-// Answers of a filter in words: "ALLOW", "KILL", "0" (success without effect), or the
-// name of an errno.
+// Answers of a filter in words: "ALLOW", "NOTIFY" (a supervisor is asked), "KILL", "0"
+// (success without effect), or the name of an errno.
 const (
 	allowed = "ALLOW"
+	waits   = "NOTIFY"
 	killed  = "KILL"
 	ignored = "0"
 )
@@ -22,6 +23,8 @@ func word(answer uint32) string {
 	switch answer & unix.SECCOMP_RET_ACTION_FULL {
 	case unix.SECCOMP_RET_ALLOW:
 		return allowed
+	case unix.SECCOMP_RET_USER_NOTIF:
+		return waits
 	case unix.SECCOMP_RET_KILL_PROCESS:
 		return killed
 	case unix.SECCOMP_RET_ERRNO:

@@ -1,6 +1,7 @@
 package seccomp_test
 
 import (
+	"slices"
 	"testing"
 
 	"stockade/seccomp"
@@ -30,6 +31,10 @@ var (
 	internet = seccomp.Policy{Sockets: seccomp.InternetSockets, Listening: seccomp.ListenAllowed}
 	refusing = seccomp.Policy{Metadata: seccomp.MetadataRefuse}
 	older    = seccomp.Policy{Truncation: seccomp.TruncationByFilter}
+
+	supervisedUnix   = seccomp.Policy{Supervision: seccomp.SupervisedUnix}
+	supervisedServer = seccomp.Policy{Supervision: seccomp.SupervisedUnix, Sockets: seccomp.ListenSockets}
+	supervised       = seccomp.Policy{Supervision: seccomp.SupervisedInternet}
 )
 
 // argumentCase is one call with arguments under one policy.
@@ -207,6 +212,10 @@ func TestSocketCreation(t *testing.T) {
 		udp[kind{family, datagram, 0}], udp[kind{family, datagram, 17}] = true, true
 	}
 	route := map[kind]bool{{netlink, raw, 0}: true, {netlink, datagram, 0}: true}
+	files := map[kind]bool{}
+	for _, kindOf := range []uint64{stream, datagram, seqpacket} {
+		files[kind{unix_, kindOf, 0}], files[kind{unix_, kindOf, 1}] = true, true
+	}
 	tests := []struct {
 		name     string
 		policy   seccomp.Policy
@@ -216,6 +225,9 @@ func TestSocketCreation(t *testing.T) {
 		{"none", strict, nil, nil},
 		{"server", server, []uint64{inet, inet6}, []map[kind]bool{tcp}},
 		{"internet", internet, []uint64{inet, inet6, netlink}, []map[kind]bool{tcp, udp, route}},
+		{"supervised Unix", supervisedUnix, nil, []map[kind]bool{files}},
+		{"supervised server", supervisedServer, []uint64{inet, inet6}, []map[kind]bool{files, tcp}},
+		{"supervised", supervised, []uint64{inet, inet6, netlink}, []map[kind]bool{files, tcp, udp, route}},
 	}
 	for _, test := range tests {
 		for _, arch := range bothArchitectures {
@@ -225,13 +237,11 @@ func TestSocketCreation(t *testing.T) {
 					for _, protocol := range []uint64{0, 1, 6, 15, 16, 17, 58, 132, 136, 255, 256, 262} {
 						k := kind{family, kindOf, protocol}
 						want := "EPERM"
-						decided := false
-						for _, f := range test.families {
-							decided = decided || f == family
-						}
+						decided := slices.Contains(test.families, family)
 						switch {
-						case family == unix_:
+						case family == unix_ && test.policy.Supervision == seccomp.Unsupervised:
 							want = "EACCES"
+						case family == unix_: // EPERM for other types and protocols
 						case !decided && family < 64:
 							want = "EAFNOSUPPORT"
 						}
@@ -242,7 +252,7 @@ func TestSocketCreation(t *testing.T) {
 						}
 						isIP := decided && family != netlink
 						if isIP && kindOf == stream && (protocol == 262 || protocol == 256 || protocol == 132) ||
-							isIP && kindOf == datagram && protocol == 136 && test.name == "internet" {
+							isIP && kindOf == datagram && protocol == 136 && slices.Contains(test.families, netlink) {
 							want = "EPROTONOSUPPORT"
 						}
 						for _, args := range [][]uint64{

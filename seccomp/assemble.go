@@ -3,8 +3,8 @@ package seccomp
 import (
 	"fmt"
 	"math"
+	"slices"
 
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,93 +17,138 @@ const (
 
 const (
 	loadWord  = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-	jumpEqual = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-	jumpAbove = unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K
-	jumpFrom  = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
 	andWord   = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
+	jumpEqual = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	jumpFrom  = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	jumpAny   = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K // any bit of k is set
+	jumpFar   = unix.BPF_JMP | unix.BPF_JA
 	answer    = unix.BPF_RET | unix.BPF_K
 )
 
-// label is a place in a program that is still being written. The zero label is the next
-// instruction.
-type label int
+// node is an instruction whose successors are nodes in place of distances. Nodes are made
+// by a [graph] only, which makes equal ones once, so that pointers can be compared.
+type node struct {
+	code uint16 // 0: the program that follows ours
+	k    uint32
+	// then is what follows; of a jump, when the comparison holds. otherwise is the jump's
+	// other way.
+	then, otherwise *node
+}
 
-// assembly is a program with labels in place of jump distances.
+// graph makes nodes.
+type graph struct{ made map[node]*node }
+
+func newGraph() *graph { return &graph{made: map[node]*node{}} }
+
+func (g *graph) node(n node) *node {
+	if have, known := g.made[n]; known {
+		return have
+	}
+	g.made[n] = &n
+	return &n
+}
+
+// answer ends the program with a value for the kernel.
+func (g *graph) answer(value uint32) *node { return g.node(node{code: answer, k: value}) }
+
+// rest goes on in the program that follows.
+func (g *graph) rest() *node { return g.node(node{}) }
+
+// load puts a word of struct seccomp_data into the accumulator, if what follows looks at it.
+func (g *graph) load(offset uint32, then *node) *node {
+	if then.code == 0 || then.code == answer || then.code == loadWord {
+		return then
+	}
+	return g.node(node{code: loadWord, k: offset, then: then})
+}
+
+// and keeps the bits of the mask in the accumulator.
+func (g *graph) and(mask uint32, then *node) *node {
+	if mask == math.MaxUint32 {
+		return then
+	}
+	return g.node(node{code: andWord, k: mask, then: then})
+}
+
+// jump compares the accumulator with k.
+func (g *graph) jump(code uint16, k uint32, then, otherwise *node) *node {
+	if then == otherwise {
+		return then
+	}
+	return g.node(node{code: code, k: k, then: then, otherwise: otherwise})
+}
+
+// assembly writes a program from its end to its beginning: jumps go forward only, so all
+// that an instruction leads to has its place before the instruction itself.
 type assembly struct {
-	code   []unix.SockFilter
-	jumps  map[int][2]label // by position in code
-	places []int            // by label; -1: not placed yet
+	code   []unix.SockFilter // last instruction first
+	places map[*node]int     // in code; the nearest one of several
+	rest   int               // where the program that follows begins
 }
 
-func newAssembly() *assembly {
-	return &assembly{jumps: map[int][2]label{}, places: []int{-1}}
+// assemble writes the program that begins at start. rest is what [graph.rest] leads to.
+func assemble(start *node, rest Program) (Program, error) {
+	a := &assembly{code: slices.Clone(rest), places: map[*node]int{}, rest: len(rest) - 1}
+	slices.Reverse(a.code)
+	a.place(start) // last, so it comes first
+	if len(a.code) > maxInstructions {
+		return nil, fmt.Errorf("%d instructions are more than the kernel's %d", len(a.code), maxInstructions)
+	}
+	slices.Reverse(a.code)
+	return a.code, nil
 }
 
-func (a *assembly) newLabel() label {
-	a.places = append(a.places, -1)
-	return label(len(a.places) - 1)
-}
-
-func (a *assembly) place(l label) { a.places[l] = len(a.code) }
-
-func (a *assembly) add(code uint16, k uint32) {
-	a.code = append(a.code, unix.SockFilter{Code: code, K: k})
-}
-
-// jump adds a comparison with k. A zero label falls through.
-func (a *assembly) jump(code uint16, k uint32, then, otherwise label) {
-	a.jumps[len(a.code)] = [2]label{then, otherwise}
-	a.add(code, k)
-}
-
-// finish turns labels into distances. Conditional jumps reach 255 instructions ahead.
-func (a *assembly) finish() (Program, error) {
-	program := append(Program(nil), a.code...)
-	for at, targets := range a.jumps {
-		var distances [2]uint8
-		for i, target := range targets {
-			if target == 0 {
-				continue
-			}
-			distance := a.places[target] - at - 1
-			if a.places[target] < 0 || distance < 0 || distance > math.MaxUint8 {
-				return nil, fmt.Errorf("assembling filter instructions: jump at %d cannot reach its target", at)
-			}
-			distances[i] = uint8(distance)
+// place returns where a node is, and writes it if it is not there yet.
+func (a *assembly) place(n *node) int {
+	if at, placed := a.places[n]; placed {
+		return at
+	}
+	in := unix.SockFilter{Code: n.code, K: n.k}
+	switch n.code {
+	case 0:
+		a.places[n] = a.rest
+		return a.rest
+	case answer:
+	case loadWord, andWord:
+		if next := a.place(n.then); next != len(a.code)-1 {
+			a.far(next)
 		}
-		program[at].Jt, program[at].Jf = distances[0], distances[1]
+	default:
+		a.place(n.otherwise)
+		a.place(n.then)
+		// Bringing one within reach puts the other one instruction further away.
+		a.bring(n.otherwise)
+		a.bring(n.then)
+		in.Jt, in.Jf = a.distance(n.then), a.distance(n.otherwise)
 	}
-	return program, nil
+	a.code = append(a.code, in)
+	a.places[n] = len(a.code) - 1
+	return a.places[n]
 }
 
-// condition adds the comparison of one argument: it falls through when the condition
-// holds, else it jumps to no.
-func (a *assembly) condition(arg specs.LinuxSeccompArg, no label) error {
-	low, high := offsetArgs+8*uint32(arg.Index), offsetArgs+8*uint32(arg.Index)+4 //nolint:gosec // index is at most 5
-	lowOf := func(v uint64) uint32 { return uint32(v & math.MaxUint32) }
-	highOf := func(v uint64) uint32 { return uint32(v >> 32) }
-	switch arg.Op {
-	case specs.OpEqualTo:
-		a.add(loadWord, high)
-		a.jump(jumpEqual, highOf(arg.Value), 0, no)
-		a.add(loadWord, low)
-		a.jump(jumpEqual, lowOf(arg.Value), 0, no)
-	case specs.OpNotEqual:
-		yes := a.newLabel()
-		a.add(loadWord, high)
-		a.jump(jumpEqual, highOf(arg.Value), 0, yes)
-		a.add(loadWord, low)
-		a.jump(jumpEqual, lowOf(arg.Value), no, 0)
-		a.place(yes)
-	case specs.OpMaskedEqual:
-		a.add(loadWord, high)
-		a.add(andWord, highOf(arg.Value))
-		a.jump(jumpEqual, highOf(arg.ValueTwo), 0, no)
-		a.add(loadWord, low)
-		a.add(andWord, lowOf(arg.Value))
-		a.jump(jumpEqual, lowOf(arg.ValueTwo), 0, no)
-	default:
-		return fmt.Errorf("comparing argument %d: %s is not supported for calls newer than Linux 5.17", arg.Index, arg.Op)
+// reach is how far a conditional jump goes: 255 instructions, less the one that bringing
+// the other way within reach may add.
+const reach = math.MaxUint8 - 1
+
+// bring makes sure that the next instruction can jump to a placed node: with a nearer copy
+// of an answer, with a long jump to anything else.
+func (a *assembly) bring(n *node) {
+	if len(a.code)-a.places[n]-1 <= reach {
+		return
 	}
-	return nil
+	if n.code == answer {
+		a.code = append(a.code, unix.SockFilter{Code: answer, K: n.k})
+	} else {
+		a.far(a.places[n])
+	}
+	a.places[n] = len(a.code) - 1
+}
+
+// far writes a jump of any length.
+func (a *assembly) far(at int) {
+	a.code = append(a.code, unix.SockFilter{Code: jumpFar, K: uint32(len(a.code) - at - 1)}) //nolint:gosec // a few thousand
+}
+
+func (a *assembly) distance(n *node) uint8 {
+	return uint8(len(a.code) - a.places[n] - 1) //nolint:gosec // brought within reach
 }

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	libseccomp "github.com/seccomp/libseccomp-golang"
@@ -17,44 +15,60 @@ import (
 // architecture. Nothing is loaded into the kernel, so a filter for another machine can be
 // built too. The program ends a process that uses another ABI (i386, x32, 32-bit Arm).
 //
-// Actions other than allow and errno, flags, and names that the architecture does not have
-// are errors.
+// Most of it are our own instructions. A start waits for the kernel to translate each of
+// them, and libseccomp writes four times as many: a comparison for each call, though whole
+// ranges of numbers have one answer, and for each rule of a call, though rules overlap in
+// most of their conditions. It decides the calls whose conditions our own code does not
+// take: comparisons of order, which only a person's list has, and bits in too many ways.
+//
+// Actions other than allow, errno and notify, flags, and names that the architecture does
+// not have are errors.
 func Build(filter *specs.LinuxSeccomp, arch string) (Program, error) {
-	b, err := prepare(filter, arch)
+	program, err := build(filter, arch)
 	if err != nil {
 		return nil, fmt.Errorf("building the filter for %s: %w", arch, err)
 	}
-	first, err := head(b.arch, b.calls, b.rules, b.otherwise)
-	if err != nil {
-		return nil, fmt.Errorf("building the filter for %s: %w", arch, err)
-	}
-	code, err := b.export((*libseccomp.ScmpFilter).ExportBPF)
-	if err != nil {
-		return nil, fmt.Errorf("building the filter for %s: %w", arch, err)
-	}
-	rest, err := parseProgram(code)
-	if err != nil {
-		return nil, fmt.Errorf("building the filter for %s: %w", arch, err)
-	}
-	if len(first)+len(rest) > maxInstructions {
-		return nil, fmt.Errorf("building the filter for %s: %d instructions are more than the kernel's %d",
-			arch, len(first)+len(rest), maxInstructions)
-	}
-	return append(first, rest...), nil
+	return program, nil
 }
 
-// ExportText lists the filter that [Build] makes, for people: libseccomp's pseudo filter
-// code, and before it what is decided in front of that.
+func build(filter *specs.LinuxSeccomp, arch string) (Program, error) {
+	b, err := prepare(filter, arch)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := b.number()
+	if err != nil {
+		return nil, err
+	}
+	var rest Program
+	if len(numbers.left) > 0 {
+		if rest, err = b.libProgram(numbers.left); err != nil {
+			return nil, err
+		}
+	}
+	return numbers.program(rest)
+}
+
+// ExportText lists the filter that [Build] makes, for people: each call with its answer,
+// and libseccomp's pseudo filter code for the calls that are left to it.
 func ExportText(filter *specs.LinuxSeccomp, arch string) (string, error) {
 	b, err := prepare(filter, arch)
 	if err != nil {
 		return "", fmt.Errorf("listing the filter for %s: %w", arch, err)
 	}
-	text, err := b.export((*libseccomp.ScmpFilter).ExportPFC)
+	numbers, err := b.number()
 	if err != nil {
 		return "", fmt.Errorf("listing the filter for %s: %w", arch, err)
 	}
-	return headText(b.arch, b.calls, b.rules, b.otherwise) + string(text), nil
+	text := b.listing(numbers.left)
+	if len(numbers.left) == 0 {
+		return text, nil
+	}
+	part, err := b.export(numbers.left, (*libseccomp.ScmpFilter).ExportPFC)
+	if err != nil {
+		return "", fmt.Errorf("listing the filter for %s: %w", arch, err)
+	}
+	return text + string(part), nil
 }
 
 // building is a filter on its way from data to BPF.
@@ -97,7 +111,10 @@ func prepare(filter *specs.LinuxSeccomp, arch string) (building, error) {
 func (b *building) addEntry(entry specs.LinuxSyscall) error {
 	r := rule{action: entry.Action, args: entry.Args}
 	switch entry.Action {
-	case specs.ActAllow:
+	case specs.ActAllow, specs.ActNotify:
+		if entry.ErrnoRet != nil {
+			return fmt.Errorf("errnoRet means nothing with %s", entry.Action)
+		}
 	case specs.ActErrno:
 		r.errno = uint(unix.EPERM)
 		if entry.ErrnoRet != nil {
@@ -121,10 +138,19 @@ func (b *building) addEntry(entry specs.LinuxSyscall) error {
 	return nil
 }
 
+// libProgram is libseccomp's program for some calls.
+func (b *building) libProgram(names []string) (Program, error) {
+	code, err := b.export(names, (*libseccomp.ScmpFilter).ExportBPF)
+	if err != nil {
+		return nil, err
+	}
+	return parseProgram(code)
+}
+
 // export builds libseccomp's part and writes it with one of its exporters. They write to
 // files only (ExportBPFMem needs libseccomp 2.6), and a pipe could be too small.
-func (b *building) export(write func(*libseccomp.ScmpFilter, *os.File) error) (out []byte, err error) {
-	filter, err := b.libFilter()
+func (b *building) export(names []string, write func(*libseccomp.ScmpFilter, *os.File) error) (out []byte, err error) {
+	filter, err := b.libFilter(names)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +173,7 @@ func (b *building) export(write func(*libseccomp.ScmpFilter, *os.File) error) (o
 	return out, nil
 }
 
-func (b *building) libFilter() (filter *libseccomp.ScmpFilter, err error) {
+func (b *building) libFilter(names []string) (filter *libseccomp.ScmpFilter, err error) {
 	filter, err = libseccomp.NewFilter(libErrno(uint(b.otherwise)))
 	if err != nil {
 		return nil, fmt.Errorf("making an empty filter: %w", err)
@@ -169,10 +195,7 @@ func (b *building) libFilter() (filter *libseccomp.ScmpFilter, err error) {
 	if err := filter.SetOptimize(2); err != nil {
 		return filter, fmt.Errorf("asking for a binary search: %w", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.rules)) {
-		if ownNumber(name, b.calls[name]) {
-			continue
-		}
+	for _, name := range names {
 		if err := b.addCall(filter, target, name); err != nil {
 			return filter, fmt.Errorf("adding %s: %w", name, err)
 		}
@@ -217,11 +240,15 @@ func (b *building) addCall(filter *libseccomp.ScmpFilter, target libseccomp.Scmp
 		return fmt.Errorf("asking libseccomp for its native number: %w", err)
 	}
 	for _, r := range b.rules[name] {
-		action := libseccomp.ActAllow
-		if r.action == specs.ActErrno {
-			if r.errno == uint(b.otherwise) {
-				continue // libseccomp refuses rules that say what the default says
-			}
+		var action libseccomp.ScmpAction
+		switch {
+		case r.action == specs.ActAllow:
+			action = libseccomp.ActAllow
+		case r.action == specs.ActNotify:
+			action = libseccomp.ActNotify
+		case r.errno == uint(b.otherwise):
+			continue // libseccomp refuses rules that say what the default says
+		default:
 			action = libErrno(r.errno)
 		}
 		conditions := make([]libseccomp.ScmpCondition, 0, len(r.args))

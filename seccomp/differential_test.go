@@ -53,8 +53,11 @@ func entriesOf(filter *specs.LinuxSeccomp, name string) []specs.LinuxSyscall {
 }
 
 func entryWord(entry specs.LinuxSyscall) string {
-	if entry.Action == specs.ActAllow {
+	switch entry.Action {
+	case specs.ActAllow:
 		return allowed
+	case specs.ActNotify:
+		return waits
 	}
 	return word(0x50000 | uint32(*entry.ErrnoRet))
 }

@@ -48,11 +48,15 @@ func (p Policy) check() error {
 		return fmt.Errorf("checking the filter policy: no such socket policy: %d", p.Sockets)
 	case p.Listening > ListenAllowed:
 		return fmt.Errorf("checking the filter policy: no such listening policy: %d", p.Listening)
+	case p.Supervision > SupervisedInternet:
+		return fmt.Errorf("checking the filter policy: no such supervision policy: %d", p.Supervision)
 	case p.Metadata > MetadataRefuse:
 		return fmt.Errorf("checking the filter policy: no such metadata policy: %d", p.Metadata)
 	case p.Truncation > TruncationByFilter:
 		return fmt.Errorf("checking the filter policy: no such truncation policy: %d", p.Truncation)
-	case p.Sockets == NoSockets && p.Listening == ListenAllowed:
+	case p.Supervision == SupervisedUnix && p.Sockets == InternetSockets:
+		return errors.New("checking the filter policy: the supervisor is for Unix sockets only, but Internet sockets are admitted")
+	case p.Supervision == Unsupervised && p.Sockets == NoSockets && p.Listening == ListenAllowed:
 		return errors.New("checking the filter policy: listening is allowed, but there is no socket to listen on")
 	}
 	return nil
@@ -163,7 +167,7 @@ func (s ruleSet) spec(arch architecture) *specs.LinuxSeccomp {
 		DefaultErrnoRet: &eperm,
 		Architectures:   []specs.Arch{arch.spec},
 	}
-	var allowed []string
+	var allowed, notified []string
 	refused := map[uint][]string{}
 	var conditional []specs.LinuxSyscall
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -171,6 +175,8 @@ func (s ruleSet) spec(arch architecture) *specs.LinuxSeccomp {
 		switch {
 		case always(rules) && rules[0].action == specs.ActAllow:
 			allowed = append(allowed, name)
+		case always(rules) && rules[0].action == specs.ActNotify:
+			notified = append(notified, name)
 		case always(rules):
 			refused[rules[0].errno] = append(refused[rules[0].errno], name)
 		default:
@@ -184,6 +190,9 @@ func (s ruleSet) spec(arch architecture) *specs.LinuxSeccomp {
 	}
 	for _, errno := range slices.Sorted(maps.Keys(refused)) {
 		filter.Syscalls = append(filter.Syscalls, refuse(unix.Errno(errno)).entry(refused[errno]...))
+	}
+	if len(notified) > 0 {
+		filter.Syscalls = append(filter.Syscalls, notify().entry(notified...))
 	}
 	filter.Syscalls = append(filter.Syscalls, conditional...)
 	return filter

@@ -31,7 +31,7 @@ func FuzzBase(f *testing.F) {
 		list(`{"names": ["sendto"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 7, "op": "SCMP_CMP_GT"}]}`),
 	}
 	for _, seed := range seeds {
-		for policy := range uint8(24) {
+		for policy := range uint8(72) {
 			f.Add([]byte(seed), policy)
 		}
 	}
@@ -42,7 +42,8 @@ func FuzzBase(f *testing.F) {
 		}
 		policy := seccomp.Policy{
 			Sockets: seccomp.Sockets(choice % 3), Listening: seccomp.Listening(choice / 3 % 2),
-			Metadata: seccomp.Metadata(choice / 6 % 2), Truncation: seccomp.Truncation(choice / 12 % 2), Base: base,
+			Metadata: seccomp.Metadata(choice / 6 % 2), Truncation: seccomp.Truncation(choice / 12 % 2),
+			Supervision: seccomp.Supervision(choice / 24 % 3), Base: base,
 		}
 		policy.Warnings()
 		for _, arch := range bothArchitectures {
@@ -72,10 +73,22 @@ func neverAllowed(policy seccomp.Policy) map[string][][]uint64 {
 		"setpriority":       {{0, 1}, {2, 0}},
 		"ioprio_set":        {{1, 1}, {3, 0}},
 		"socketpair":        {{1, 2, 0}, {1, 3, 0}, {1, 1<<32 | 2, 0}, {1, 0x80002, 0}},
-		"socket":            {{1, 1, 0}, {1, 2, 0}, {17, 3, 0}, {38, 5, 0}, {40, 1, 0}, {2, 1, 262}, {10, 1, 262}, {2, 3, 1}},
+		"socket":            {{1, 3, 0}, {17, 3, 0}, {38, 5, 0}, {40, 1, 0}, {2, 1, 262}, {10, 1, 262}, {2, 3, 1}},
 		"chmod":             {{1, 0o777}},
 		"utimensat":         {{0, 1, 0, 0}, {0, 1 << 32, 0, 0}},
 	}
+	if policy.Supervision != seccomp.Unsupervised {
+		calls["sendto"] = [][]uint64{{3, 1, 1, 0, 1}, {3, 1, 1, 0x20000000, 0}, {7, 1, 1, 0, 1 << 32}}
+		calls["sendmsg"], calls["sendmmsg"] = [][]uint64{{3, 1, 0}, {3, 1, 0x20000000}}, [][]uint64{{3, 1, 1, 0}}
+		calls["connect"], calls["listen"] = [][]uint64{{3, 1, 16}}, [][]uint64{{3, 1}}
+		calls["setsockopt"] = [][]uint64{{3, 6, 30}, {3, 0, 4}, {3, 41, 57}, {3, 41, 32}, {1 << 32, 1<<32 | 41, 1<<32 | 6}}
+		calls["seccomp"] = [][]uint64{{1, 8, 1}, {1, 0x28, 1}}
+		if policy.Supervision == seccomp.SupervisedUnix {
+			calls["socket"] = append(calls["socket"], []uint64{2, 2, 0}, []uint64{16, 3, 0})
+		}
+		return withFiles(calls, policy)
+	}
+	calls["socket"] = append(calls["socket"], []uint64{1, 1, 0}, []uint64{1, 2, 0})
 	if policy.Sockets == seccomp.NoSockets {
 		calls["socket"] = append(calls["socket"], []uint64{2, 1, 0}, []uint64{10, 2, 0}, []uint64{16, 3, 0})
 		calls["sendto"] = [][]uint64{{3, 1, 1, 0, 1}, {3, 1, 1, 0x20000000, 0}, {7, 1, 1, 0, 1 << 32}}
@@ -89,6 +102,10 @@ func neverAllowed(policy seccomp.Policy) map[string][][]uint64 {
 	if policy.Listening == seccomp.ListenRefused {
 		calls["listen"], calls["accept4"] = [][]uint64{{3, 1}}, [][]uint64{{3}}
 	}
+	return withFiles(calls, policy)
+}
+
+func withFiles(calls map[string][][]uint64, policy seccomp.Policy) map[string][][]uint64 {
 	if policy.Truncation == seccomp.TruncationByFilter {
 		calls["openat"] = [][]uint64{{3, 1, 0x200}, {3, 1, 0x203}}
 		calls["truncate"] = [][]uint64{{1}}
@@ -152,7 +169,8 @@ func TestRandomLists(t *testing.T) {
 	for round := range 200 {
 		policy := seccomp.Policy{
 			Sockets: seccomp.Sockets(random.IntN(3)), Metadata: seccomp.Metadata(random.IntN(2)),
-			Truncation: seccomp.Truncation(random.IntN(2)), Base: randomList(t, random),
+			Truncation: seccomp.Truncation(random.IntN(2)), Supervision: seccomp.Supervision(random.IntN(3)),
+			Base: randomList(t, random),
 		}
 		for _, arch := range bothArchitectures {
 			filter, err := policy.FilterFor(arch)
@@ -188,7 +206,9 @@ func randomList(t *testing.T, random *rand.Rand) *specs.LinuxSeccomp {
 		}
 		base.Syscalls = append(base.Syscalls, entry)
 	}
-	conditional := []string{"socket", "clone", "prlimit64", "lseek", "kill", "openat", "mmap", "ioctl", "mseal", "personality"}
+	conditional := []string{
+		"socket", "clone", "prlimit64", "lseek", "connect", "openat", "mmap", "ioctl", "mseal", "personality", "listen", "kill", "sendmsg",
+	}
 	for _, name := range conditional[:random.IntN(len(conditional))] {
 		compared := 1 + random.IntN(7)
 		for range 1 + random.IntN(4) {

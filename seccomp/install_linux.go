@@ -1,6 +1,7 @@
 package seccomp
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -15,23 +16,37 @@ import (
 // It needs no_new_privs (or CAP_SYS_ADMIN, which no jail keeps); without it the kernel
 // answers EACCES.
 func Install(p Program) error {
+	_, err := load(p, 0)
+	return explainInstall(err)
+}
+
+// load makes the one seccomp(2) call of both ways to install a program. The value is the
+// listener, when flags ask for one. The error is a [unix.Errno] when the kernel refused.
+func load(p Program, flags uintptr) (value int, err error) {
 	if len(p) == 0 || len(p) > maxInstructions {
-		return fmt.Errorf("installing the system call filter: it has %d instructions, the kernel takes 1 to %d", len(p), maxInstructions)
+		return -1, fmt.Errorf("it has %d instructions, the kernel takes 1 to %d", len(p), maxInstructions)
 	}
-	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}                                                        //nolint:gosec // at most 4096
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // the kernel reads it during the call
+	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}                                                             //nolint:gosec // at most 4096
+	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program))) //nolint:gosec // the kernel reads it during the call
 	runtime.KeepAlive(p)
-	switch errno {
-	case 0:
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil //nolint:gosec // a descriptor, or 0
+}
+
+func explainInstall(err error) error {
+	switch {
+	case err == nil:
 		return nil
-	case unix.EACCES:
-		return fmt.Errorf("installing the system call filter: no_new_privs is not set: %w", errno)
-	case unix.ENOSYS:
-		return fmt.Errorf("installing the system call filter: seccomp(2) needs Linux 3.17 with CONFIG_SECCOMP_FILTER, or an outer jail refuses it: %w", errno)
-	case unix.EINVAL:
-		return fmt.Errorf("installing the system call filter: the kernel does not take these instructions, or has no CONFIG_SECCOMP_FILTER: %w", errno)
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("installing the system call filter: no_new_privs is not set: %w", err)
+	case errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("installing the system call filter: seccomp(2) needs Linux 3.17 with CONFIG_SECCOMP_FILTER, or an outer jail refuses it: %w", err)
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("installing the system call filter: the kernel does not take these instructions, or has no CONFIG_SECCOMP_FILTER: %w", err)
 	default:
-		return fmt.Errorf("installing the system call filter: %w", errno)
+		return fmt.Errorf("installing the system call filter: %w", err)
 	}
 }
 

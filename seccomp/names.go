@@ -76,6 +76,10 @@ func (p Policy) checkNames(calls map[string]uint32) error {
 			add(CallError{List: allowList, Name: name, Key: key, Reason: fmt.Sprintf("is decided by %q", key)})
 			continue
 		}
+		if reason := aroundSupervisor(name); reason != "" && p.Supervision != Unsupervised {
+			add(CallError{List: allowList, Name: name, Reason: reason})
+			continue
+		}
 		if slices.Contains(p.Deny, name) {
 			add(CallError{List: allowList, Name: name, Reason: "is in syscalls.deny too"})
 			continue
@@ -94,6 +98,17 @@ func (p Policy) checkNames(calls map[string]uint32) error {
 		}
 	}
 	return errors.Join(found...)
+}
+
+// aroundSupervisor says how a call would lead past a supervisor; "" when it does not.
+func aroundSupervisor(name string) string {
+	switch name {
+	case "seccomp":
+		return "would let the server answer in the supervisor's place"
+	case "io_uring_setup", "io_uring_enter", "io_uring_register":
+		return "connects and sends without a system call that the supervisor could see"
+	}
+	return ""
 }
 
 func unknown(list, name string, calls map[string]uint32) *CallError {

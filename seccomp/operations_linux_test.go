@@ -23,6 +23,7 @@ var operations = map[string]operation{
 	"execute memory": executeMemory,
 	"i386":           callI386,
 	"notify":         notifyThenCall,
+	"own filter":     ownFilter,
 	"on a file":      onFile,
 	"open":           openFile,
 	"open2":          openFile2,
@@ -243,5 +244,20 @@ func notifyThenCall(_ *jailtest.Stage, args []string) func() jailtest.Outcome {
 			return listener
 		}
 		return do(uintptr(nr), bad)
+	}
+}
+
+// ownFilter puts a filter of the victim's own on top, which allows everything: "listener" to
+// ask for one with it.
+func ownFilter(s *jailtest.Stage, args []string) func() jailtest.Outcome {
+	flags := map[string]uintptr{"listener": unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, "no listener": 0}
+	flag, known := flags[args[0]]
+	if !known {
+		s.Failf("there is no way %q", args[0])
+	}
+	own := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
+	program := &unix.SockFprog{Len: uint16(len(own)), Filter: &own[0]}
+	return func() jailtest.Outcome {
+		return do(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flag, uintptr(unsafe.Pointer(program)))
 	}
 }

@@ -17,6 +17,22 @@ const (
 	InternetSockets
 )
 
+// Supervision says which calls wait for a supervisor: the kernel stops the caller, tells
+// the holder of the listener (see [Listen]) and gives the caller what that answers.
+type Supervision uint8
+
+const (
+	// Unsupervised decides every call in the kernel.
+	Unsupervised Supervision = iota
+	// SupervisedUnix admits Unix sockets. connect(2), sendto(2) with an address, sendmsg(2),
+	// sendmmsg(2) and listen(2) wait for the supervisor. Of the Internet it admits what
+	// [ListenSockets] does, if Sockets says so, and nothing else.
+	SupervisedUnix
+	// SupervisedInternet is the same with the families of [InternetSockets] beside Unix,
+	// whatever Sockets says.
+	SupervisedInternet
+)
+
 // Listening says whether listen(2) and accept(2) work.
 type Listening uint8
 
@@ -53,10 +69,14 @@ const (
 
 // Policy is what a filter is made from. The zero value is the strictest one.
 type Policy struct {
-	Sockets    Sockets
-	Listening  Listening
-	Metadata   Metadata
-	Truncation Truncation
+	Sockets Sockets
+	// Listening says nothing with a supervisor, which decides on each listen(2).
+	Listening Listening
+	// Supervision other than [Unsupervised] makes a filter for [Listen]. Installed without a
+	// listener, its waiting calls answer ENOSYS.
+	Supervision Supervision
+	Metadata    Metadata
+	Truncation  Truncation
 	// Base is a person's own list in the OCI runtime-spec form, in place of the built-in
 	// one; nil for the built-in one. What this package refuses stays refused.
 	Base *specs.LinuxSeccomp

@@ -37,6 +37,30 @@ var (
 	internetRefuse string
 	//go:embed presets/internet-refuse-truncation.arm64.bpf
 	internetRefuseTruncation string
+	//go:embed presets/supervised-unix-ignore.arm64.bpf
+	supervisedUnixIgnore string
+	//go:embed presets/supervised-unix-ignore-truncation.arm64.bpf
+	supervisedUnixIgnoreTruncation string
+	//go:embed presets/supervised-unix-refuse.arm64.bpf
+	supervisedUnixRefuse string
+	//go:embed presets/supervised-unix-refuse-truncation.arm64.bpf
+	supervisedUnixRefuseTruncation string
+	//go:embed presets/supervised-server-ignore.arm64.bpf
+	supervisedServerIgnore string
+	//go:embed presets/supervised-server-ignore-truncation.arm64.bpf
+	supervisedServerIgnoreTruncation string
+	//go:embed presets/supervised-server-refuse.arm64.bpf
+	supervisedServerRefuse string
+	//go:embed presets/supervised-server-refuse-truncation.arm64.bpf
+	supervisedServerRefuseTruncation string
+	//go:embed presets/supervised-internet-ignore.arm64.bpf
+	supervisedInternetIgnore string
+	//go:embed presets/supervised-internet-ignore-truncation.arm64.bpf
+	supervisedInternetIgnoreTruncation string
+	//go:embed presets/supervised-internet-refuse.arm64.bpf
+	supervisedInternetRefuse string
+	//go:embed presets/supervised-internet-refuse-truncation.arm64.bpf
+	supervisedInternetRefuseTruncation string
 )
 
 // embedded returns the instructions of a preset.
@@ -57,6 +81,18 @@ func embedded(n network, m Metadata, t Truncation) string {
 		networkInternet: {
 			MetadataIgnore: {TruncationByLandlock: internetIgnore, TruncationByFilter: internetIgnoreTruncation},
 			MetadataRefuse: {TruncationByLandlock: internetRefuse, TruncationByFilter: internetRefuseTruncation},
+		},
+		networkSupervisedUnix: {
+			MetadataIgnore: {TruncationByLandlock: supervisedUnixIgnore, TruncationByFilter: supervisedUnixIgnoreTruncation},
+			MetadataRefuse: {TruncationByLandlock: supervisedUnixRefuse, TruncationByFilter: supervisedUnixRefuseTruncation},
+		},
+		networkSupervisedServer: {
+			MetadataIgnore: {TruncationByLandlock: supervisedServerIgnore, TruncationByFilter: supervisedServerIgnoreTruncation},
+			MetadataRefuse: {TruncationByLandlock: supervisedServerRefuse, TruncationByFilter: supervisedServerRefuseTruncation},
+		},
+		networkSupervisedInternet: {
+			MetadataIgnore: {TruncationByLandlock: supervisedInternetIgnore, TruncationByFilter: supervisedInternetIgnoreTruncation},
+			MetadataRefuse: {TruncationByLandlock: supervisedInternetRefuse, TruncationByFilter: supervisedInternetRefuseTruncation},
 		},
 	}[n][m][t]
 }

@@ -1,16 +1,13 @@
 package seccomp
 
-import (
-	"fmt"
-	"runtime"
-)
+import "runtime"
 
 //go:generate go test -run ^TestPresets$ -update .
 
 // Program returns the policy's filter for the running machine, ready for [Install].
 //
 // The policies that profiles without a syscalls section compile to are embedded; all others
-// are built with libseccomp, which takes a few milliseconds.
+// are built, which takes a few milliseconds.
 func (p Policy) Program() (Program, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -25,7 +22,7 @@ func (p Policy) Program() (Program, error) {
 	return Build(filter, runtime.GOARCH)
 }
 
-// network is the pair of socket and listening policies that presets exist for.
+// network is what a policy says about sockets, as far as presets exist for it.
 type network uint8
 
 const (
@@ -33,25 +30,16 @@ const (
 	networkServer                  // TCP sockets that listen and never connect
 	networkClient                  // TCP and UDP, never listening
 	networkInternet                // both
-	networkOther                   // no preset
+	networkSupervisedUnix
+	networkSupervisedServer // Unix, and TCP sockets that listen
+	networkSupervisedInternet
+	networkOther // no preset
 )
 
-func (n network) String() string {
-	switch n {
-	case networkNone:
-		return "none"
-	case networkServer:
-		return "server"
-	case networkClient:
-		return "client"
-	case networkInternet:
-		return "internet"
-	default:
-		return fmt.Sprintf("network %d", uint8(n))
-	}
-}
-
 func (p Policy) network() network {
+	if p.Supervision != Unsupervised {
+		return p.supervisedNetwork()
+	}
 	switch {
 	case p.Sockets == NoSockets && p.Listening == ListenRefused:
 		return networkNone
@@ -63,6 +51,17 @@ func (p Policy) network() network {
 		return networkInternet
 	default:
 		return networkOther
+	}
+}
+
+func (p Policy) supervisedNetwork() network {
+	switch {
+	case p.Supervision == SupervisedInternet:
+		return networkSupervisedInternet
+	case p.Sockets == ListenSockets:
+		return networkSupervisedServer
+	default:
+		return networkSupervisedUnix
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,4 +50,19 @@ func parseProgram[Text string | []byte](code Text) (Program, error) {
 		}
 	}
 	return program, nil
+}
+
+// returnValue is what a rule makes the filter return to the kernel. An action that is not
+// known here kills: it can only be a mistake in this package.
+func returnValue(r rule) uint32 {
+	switch r.action {
+	case specs.ActAllow:
+		return unix.SECCOMP_RET_ALLOW
+	case specs.ActNotify:
+		return unix.SECCOMP_RET_USER_NOTIF
+	case specs.ActErrno:
+		return unix.SECCOMP_RET_ERRNO | uint32(r.errno) //nolint:gosec // at most 4095
+	default:
+		return unix.SECCOMP_RET_KILL_PROCESS
+	}
 }

@@ -29,6 +29,11 @@ func allow(args ...specs.LinuxSeccompArg) rule {
 	return rule{action: specs.ActAllow, args: args}
 }
 
+// notify lets a call wait for the supervisor's answer.
+func notify(args ...specs.LinuxSeccompArg) rule {
+	return rule{action: specs.ActNotify, args: args}
+}
+
 func refuse(errno unix.Errno, args ...specs.LinuxSeccompArg) rule {
 	return rule{action: specs.ActErrno, errno: uint(errno), args: args}
 }
@@ -55,7 +60,8 @@ func refusesAlways(rules []rule) bool {
 	return always(rules) && rules[0].refuses()
 }
 
-// refuses says whether the rule is a refusal. Errno 0 is none: the program goes on.
+// refuses says whether the rule is a refusal. Errno 0 is none: the program goes on. Nor is
+// waiting for a supervisor, which may say yes.
 func (r rule) refuses() bool { return r.action == specs.ActErrno && r.errno != 0 }
 
 // maskedEqual holds when the argument and mask are value. The kernel's int and pid

@@ -1,6 +1,10 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"maps"
+
+	"golang.org/x/sys/unix"
+)
 
 const (
 	// typeMask leaves the flags SOCK_CLOEXEC and SOCK_NONBLOCK out of a socket type
@@ -17,19 +21,34 @@ const (
 	mptcpProtocol = 262
 
 	// levelBits covers the socket option levels (SOL_* end below 290 in Linux 6.18), and
-	// tcpOptionBits the TCP options (TCP_* end below 50). What lies beyond is refused.
-	levelBits     = 9
-	tcpOptionBits = 7
+	// optionBits the options of a level of which some are refused (TCP_* end below 50, IP_*
+	// below 70, IPV6_* below 80; the packet filter's, which need a capability, lie beyond).
+	// What lies beyond is refused.
+	levelBits  = 9
+	optionBits = 7
 )
 
 // internetFamilies are the families of ListenSockets and InternetSockets.
 var internetFamilies = []uint32{unix.AF_INET, unix.AF_INET6}
+
+// streams and datagrams say which Internet sockets can be made.
+func (p Policy) streams() bool {
+	return p.Sockets != NoSockets || p.Supervision == SupervisedInternet
+}
+
+func (p Policy) datagrams() bool {
+	return p.Sockets == InternetSockets || p.Supervision == SupervisedInternet
+}
 
 // socketRules decides sockets from creation to use.
 func (p Policy) socketRules() ruleSet {
 	rules := ruleSet{
 		"socket":     p.creationRules(),
 		"socketpair": pairRules(),
+	}
+	if p.Supervision != Unsupervised {
+		maps.Copy(rules, supervisedRules())
+		return rules
 	}
 	if p.Sockets != InternetSockets {
 		rules["connect"] = []rule{refuse(unix.EACCES)}
@@ -38,7 +57,7 @@ func (p Policy) socketRules() ruleSet {
 		// socketpair admits, and no other unconnected socket can be made.
 		rules["sendmsg"] = fastOpenRules(2)
 		rules["sendmmsg"] = fastOpenRules(3)
-		rules["setsockopt"] = optionRules()
+		rules["setsockopt"] = optionRules(delayedConnect)
 	}
 	if p.Sockets == NoSockets {
 		rules["bind"] = []rule{refuse(unix.EACCES)}
@@ -53,20 +72,24 @@ func (p Policy) socketRules() ruleSet {
 
 // creationRules decides socket(2). Errnos are the ones that resolvers and runtimes take as
 // "this machine does not have that": a family is EAFNOSUPPORT, a protocol EPROTONOSUPPORT.
-// Unix sockets answer EACCES, as for a socket file that is closed to the user.
+// Without a supervisor, Unix sockets answer EACCES, as for a socket file that is closed to
+// the user.
 func (p Policy) creationRules() []rule {
 	rules := []rule{refuse(unix.EACCES, word(0, unix.AF_UNIX))}
+	if p.Supervision != Unsupervised {
+		rules = unixRules(unix.SOCK_STREAM, unix.SOCK_SEQPACKET, unix.SOCK_DGRAM)
+	}
 	decided := []uint32{unix.AF_UNIX}
-	if p.Sockets != NoSockets {
+	if p.streams() {
 		decided = append(decided, internetFamilies...)
 		for _, family := range internetFamilies {
 			rules = append(rules, streamRules(family)...)
-			if p.Sockets == InternetSockets {
+			if p.datagrams() {
 				rules = append(rules, datagramRules(family)...)
 			}
 		}
 	}
-	if p.Sockets == InternetSockets {
+	if p.datagrams() {
 		decided = append(decided, unix.AF_NETLINK)
 		// Resolvers ask for the machine's addresses. Changing anything needs a capability.
 		for _, kind := range []uint64{unix.SOCK_RAW, unix.SOCK_DGRAM} {
@@ -104,9 +127,12 @@ func datagramRules(family uint32) []rule {
 // pairRules decides socketpair(2). A datagram end can be aimed at any socket file or
 // abstract name with connect or with an address in a message, so only connected kinds are
 // admitted. Unix sockets turn SOCK_RAW into a datagram socket (net/unix/af_unix.c).
-func pairRules() []rule {
+func pairRules() []rule { return unixRules(unix.SOCK_STREAM, unix.SOCK_SEQPACKET) }
+
+// unixRules admits Unix sockets of the given types.
+func unixRules(kinds ...uint64) []rule {
 	var rules []rule
-	for _, kind := range []uint64{unix.SOCK_STREAM, unix.SOCK_SEQPACKET} {
+	for _, kind := range kinds {
 		for _, protocol := range []uint32{0, unix.AF_UNIX} { // PF_UNIX is also accepted as protocol
 			rules = append(rules, allow(word(0, unix.AF_UNIX), maskedEqual(1, typeMask, kind), word(2, protocol)))
 		}
@@ -136,15 +162,34 @@ func fastOpenRules(index uint) []rule {
 	}
 }
 
-// optionRules decides setsockopt(2) where connecting is refused: TCP_FASTOPEN_CONNECT
-// makes a later send connect.
-func optionRules() []rule {
+// refusedOptions are options of one level.
+type refusedOptions struct {
+	level   uint32
+	errno   unix.Errno
+	options []uint32
+}
+
+// delayedConnect makes a later send connect.
+var delayedConnect = refusedOptions{unix.SOL_TCP, unix.EACCES, []uint32{unix.TCP_FASTOPEN_CONNECT}}
+
+// optionRules decides setsockopt(2): everything but the refused options, one entry for a
+// level.
+func optionRules(refused ...refusedOptions) []rule {
+	levels := make([]uint32, 0, len(refused))
+	for _, r := range refused {
+		levels = append(levels, r.level)
+	}
 	var rules []rule
-	for _, level := range others(1, levelBits, unix.SOL_TCP) {
+	for _, level := range others(1, levelBits, levels...) {
 		rules = append(rules, allow(level))
 	}
-	for _, option := range others(2, tcpOptionBits, unix.TCP_FASTOPEN_CONNECT) {
-		rules = append(rules, allow(word(1, unix.SOL_TCP), option))
+	for _, r := range refused {
+		for _, option := range others(2, optionBits, r.options...) {
+			rules = append(rules, allow(word(1, r.level), option))
+		}
+		for _, option := range r.options {
+			rules = append(rules, refuse(r.errno, word(1, r.level), word(2, option)))
+		}
 	}
-	return append(rules, refuse(unix.EACCES, word(1, unix.SOL_TCP), word(2, unix.TCP_FASTOPEN_CONNECT)))
+	return rules
 }

@@ -2,6 +2,7 @@ package seccomp_test
 
 import (
 	"encoding/binary"
+	hexadecimal "encoding/hex"
 	"strconv"
 	"unsafe"
 
@@ -14,6 +15,19 @@ var socketOperations = map[string]operation{
 	"pair":   makePair,
 	"aim":    aimPair,
 	"socket": useSocket,
+	"option": setOption,
+}
+
+// setOption sets an option of descriptor 3: the level, the option, the value in hexadecimal.
+func setOption(s *jailtest.Stage, args []string) func() jailtest.Outcome {
+	level, option := number(s, args[0]), number(s, args[1])
+	value, err := hexadecimal.DecodeString(args[2])
+	if err != nil || len(value) == 0 {
+		s.Failf("reading the value: %d bytes, %v", len(value), err)
+	}
+	return func() jailtest.Outcome {
+		return do(unix.SYS_SETSOCKOPT, 3, level, option, pointerTo(&value[0]), uintptr(len(value)))
+	}
 }
 
 // makePair makes a Unix socket pair of the given type and sends a byte through it.
@@ -74,6 +88,8 @@ func aimPair(s *jailtest.Stage, args []string) func() jailtest.Outcome {
 			return do(unix.SYS_SENDTO, fd, pointerTo(&content[0]), 5, 0, at, size)
 		case "sendmsg":
 			return do(unix.SYS_SENDMSG, fd, pointerTo(header), 0)
+		case "send":
+			return do(unix.SYS_SENDTO, fd, pointerTo(&content[0]), 5, 0, 0, 0)
 		default:
 			s.Failf("there is no way %q", way)
 			return jailtest.Outcome{}
@@ -113,6 +129,8 @@ func useSocket(s *jailtest.Stage, args []string) func() jailtest.Outcome {
 		"accept4":            func() jailtest.Outcome { return do(unix.SYS_ACCEPT4, fd, 0, 0, 0) },
 		"getsockname":        func() jailtest.Outcome { return do(unix.SYS_GETSOCKNAME, fd, at, pointerTo(length)) },
 		"sendto":             func() jailtest.Outcome { return do(unix.SYS_SENDTO, fd, pointerTo(&content[0]), 4, 0, at, size) },
+		"sendmsg":            func() jailtest.Outcome { return do(unix.SYS_SENDMSG, fd, pointerTo(header), 0) },
+		"sendmmsg":           func() jailtest.Outcome { return do(unix.SYS_SENDMMSG, fd, pointerTo(many), 1, 0) },
 		"sendto fast open":   func() jailtest.Outcome { return do(unix.SYS_SENDTO, fd, pointerTo(&content[0]), 4, fastOpen, at, size) },
 		"sendmsg fast open":  func() jailtest.Outcome { return do(unix.SYS_SENDMSG, fd, pointerTo(header), fastOpen) },
 		"sendmmsg fast open": func() jailtest.Outcome { return do(unix.SYS_SENDMMSG, fd, pointerTo(many), 1, fastOpen) },

@@ -11,7 +11,9 @@ import (
 	"stockade/seccomp"
 )
 
-func TestMain(m *testing.M) { jailtest.Main(m, victims, installVictims, execVictims) }
+func TestMain(m *testing.M) {
+	jailtest.Main(m, victims, installVictims, execVictims, supervisedVictims, listenVictims)
+}
 
 // operation prepares something while everything is still possible, and returns what is
 // done in the jail.
@@ -20,20 +22,25 @@ type operation func(s *jailtest.Stage, args []string) func() jailtest.Outcome
 var victims = jailtest.Victims{
 	// operate: the policy as JSON ("" for no jail), the operation, its arguments.
 	"operate": func(s *jailtest.Stage, args []string) jailtest.Outcome {
-		prepare, known := operations[args[1]]
-		if !known {
-			prepare, known = socketOperations[args[1]]
-		}
-		if !known {
-			s.Failf("no operation is called %q", args[1])
-		}
-		do := prepare(s, args[2:])
+		do := prepared(s, args[1:])
 		if args[0] != "" {
 			enter(s, args[0])
 		}
 		s.Begin()
 		return do()
 	},
+}
+
+// prepared finds an operation by its name and prepares it.
+func prepared(s *jailtest.Stage, args []string) func() jailtest.Outcome {
+	prepare, known := operations[args[0]]
+	if !known {
+		prepare, known = socketOperations[args[0]]
+	}
+	if !known {
+		s.Failf("no operation is called %q", args[0])
+	}
+	return prepare(s, args[1:])
 }
 
 // enter puts the policy's filter on the victim's thread and reads back that it is there.
