@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/.tools/go/bin:$(CURDIR)/.tools/bin:$(PATH)
 
 PREFIX ?= /usr/local
 BINARY ?= bin/stockade
-TAGS := landlocktsync,urfave_cli_no_docs
+TAGS := landlocktsync,netgo,osusergo,urfave_cli_no_docs
 # A static binary needs no loader and starts faster. DYNAMIC=1 uses the system's libseccomp.
 ifdef DYNAMIC
 LDFLAGS := -s -w

@@ -37,15 +37,26 @@ var rooms = map[string]room{
 		not: offline,
 	},
 	"sandbox/program": {other: []string{"golang.org/x/sys/unix"}, not: offline},
+	"sandbox/egress": {
+		other: []string{
+			"golang.org/x/net/dns/dnsmessage", "golang.org/x/net/http2/hpack", "golang.org/x/net/idna", "golang.org/x/sys/unix",
+		},
+		not: offline,
+	},
+	"sandbox/supervise": {
+		rooms: []string{"sandbox/egress"},
+		other: []string{"golang.org/x/sys/unix"},
+		not:   offline,
+	},
 	"sandbox": {
-		rooms: []string{"seccomp"},
+		rooms: []string{"sandbox/egress", "seccomp"},
 		other: []string{
 			"github.com/landlock-lsm/go-landlock", "github.com/opencontainers/runtime-spec", "golang.org/x/sys/unix",
 		},
 		not: offline,
 	},
 	"sandbox/verify": {
-		rooms: []string{"sandbox", "seccomp"},
+		rooms: []string{"sandbox", "sandbox/egress", "seccomp"},
 		other: []string{"golang.org/x/sys/unix"},
 		not:   offline,
 	},
@@ -54,17 +65,20 @@ var rooms = map[string]room{
 		other: []string{"golang.org/x/sys/unix"},
 	},
 	"profiles": {
-		rooms: []string{"sandbox", "sandbox/program", "seccomp"},
+		rooms: []string{"sandbox", "sandbox/egress", "sandbox/program", "seccomp"},
 		other: []string{"go.yaml.in/yaml/v4", "github.com/opencontainers/runtime-spec", "github.com/google/jsonschema-go"},
 		not:   offline,
 	},
 	"cmd/stockade": {
-		rooms: []string{"profiles", "sandbox", "sandbox/program", "sandbox/verify", "seccomp"},
+		rooms: []string{
+			"profiles", "sandbox", "sandbox/egress", "sandbox/program", "sandbox/supervise", "sandbox/verify", "seccomp",
+		},
 		other: []string{
 			"github.com/urfave/cli/v2", "golang.org/x/term", "golang.org/x/sys/unix", "github.com/opencontainers/runtime-spec",
 		},
 		not: []string{"net/http"},
 	},
+	"nettest":                  {rooms: []string{"sandbox/jailtest"}, other: []string{"golang.org/x/net/dns/dnsmessage", "golang.org/x/sys/unix"}},
 	"examples/stock":           {},
 	"race":                     {rooms: []string{"examples/stock"}, other: []string{"golang.org/x/sys/unix"}},
 	"examples/filesystem/demo": {rooms: []string{"examples/stock", "race"}},
@@ -212,6 +226,11 @@ func TestImportTableRefuses(t *testing.T) {
 		{"sandbox and yaml", "sandbox", "go.yaml.in/yaml/v4", true},
 		{"sandbox and net/http", "sandbox", "net/http", true},
 		{"sandbox and os", "sandbox", "os", false},
+		{"egress and a room", "sandbox/egress", "stockade/sandbox", true},
+		{"egress and net", "sandbox/egress", "net", false},
+		{"egress and another part of x/net", "sandbox/egress", "golang.org/x/net/http2", true},
+		{"supervise and the package above", "sandbox/supervise", "stockade/sandbox", true},
+		{"supervise and egress", "sandbox/supervise", "stockade/sandbox/egress", false},
 		{"program and its parent", "sandbox/program", "stockade/sandbox", true},
 		{"profiles and cli", "profiles", "github.com/urfave/cli/v2", true},
 		{"cmd and jailtest", "cmd/stockade", "stockade/sandbox/jailtest", true},

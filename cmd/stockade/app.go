@@ -34,6 +34,7 @@ func commandTable() []entry {
 		{"explain", "print the plan: what is granted, why, and what stays open", newExplainCommand},
 		{"verify", "prove every layer of the plan from inside", newVerifyCommand},
 		{"doctor", "tell what this kernel can enforce", newDoctorCommand},
+		{"log", "print what servers were refused on the network", newLogCommand},
 		{"profile", "list, show, check, compare and propose profiles", newProfileCommand},
 		{"completion", "print a shell's completion script", newCompletionCommand},
 		{"version", "print the version", newVersionCommand},

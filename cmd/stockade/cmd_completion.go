@@ -105,7 +105,7 @@ func kindOf(flag string) valueKind {
 
 const (
 	formatWords = "text json oci"
-	egressWords = "none all"
+	egressWords = "none public all"
 	listNames   = `stockade profile list 2>/dev/null`
 )
 

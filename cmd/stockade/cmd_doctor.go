@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,12 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stockade/sandbox"
+	"stockade/sandbox/supervise"
 )
 
 const doctorAbout = `
 DESCRIPTION
     Asks the running kernel for each layer of the jail and prints what was found, and what a
-    jail lacks without it. It starts nothing, restricts nothing and needs no profile.
+    jail lacks without it; and whether a supervisor can do its work here, which rules in
+    network.egress and network.unix need. It restricts nothing and needs no profile; what it
+    starts is a process of its own that ends at once.
 
     A layer is "present", "absent" or "unknown". Unknown counts as absent: a server whose
     plan needs the layer does not start.
@@ -23,7 +27,7 @@ DESCRIPTION
     With --json:
         {"kernel", "arch", "landlock_abi", "uid", "starts",
          "layers": [{"layer", "verdict", "since", "detail", "without"}],
-         "open": [...]}
+         "supervisor": {"verdict", "since", "detail", "without"}, "open": [...]}
     "starts" tells whether a server with the empty profile starts on this kernel; "open"
     lists what no layer covers here.
 
@@ -55,13 +59,22 @@ func newDoctorCommand(c *call) *cli.Command {
 
 // diagnosis is the answer of doctor; its JSON form is documented in the help.
 type diagnosis struct {
-	Kernel      string         `json:"kernel"`
-	Arch        string         `json:"arch"`
-	LandlockABI int            `json:"landlock_abi"`
-	UID         int            `json:"uid"`
-	Starts      bool           `json:"starts"`
-	Layers      []layerVerdict `json:"layers"`
-	Open        []string       `json:"open"`
+	Kernel      string            `json:"kernel"`
+	Arch        string            `json:"arch"`
+	LandlockABI int               `json:"landlock_abi"`
+	UID         int               `json:"uid"`
+	Starts      bool              `json:"starts"`
+	Layers      []layerVerdict    `json:"layers"`
+	Supervisor  supervisorVerdict `json:"supervisor"`
+	Open        []string          `json:"open"`
+}
+
+// supervisorVerdict says whether this machine lets a supervisor do its work.
+type supervisorVerdict struct {
+	Verdict string `json:"verdict"`
+	Since   string `json:"since"`
+	Detail  string `json:"detail"`
+	Without string `json:"without"`
 }
 
 type layerVerdict struct {
@@ -110,7 +123,27 @@ func diagnose() (diagnosis, error) {
 			d.Starts = false
 		}
 	}
+	d.Supervisor = judgeSupervisor(supervise.Probe())
 	return d, nil
+}
+
+// judgeSupervisor words the answer of [supervise.Probe].
+func judgeSupervisor(err error) supervisorVerdict {
+	v := supervisorVerdict{
+		Verdict: sandbox.Present.String(), Since: "Linux 5.19", Detail: "decides on connections by host, address and socket file",
+		Without: "servers with rules or public in network.egress, or with network.unix, do not start; others are not concerned",
+	}
+	if err == nil {
+		return v
+	}
+	v.Verdict, v.Detail = sandbox.Unknown.String(), err.Error()
+	if lacks, told := errors.AsType[*supervise.ProbeError](err); told {
+		v.Verdict = sandbox.Absent.String()
+		if lacks.Since != "" {
+			v.Since = lacks.Since
+		}
+	}
+	return v
 }
 
 // openAnywhere is what no kernel of today closes for an unprivileged launcher, whatever
@@ -133,6 +166,7 @@ func writeDiagnosis(w io.Writer, d diagnosis) error {
 		abi = fmt.Sprintf("Landlock ABI %d", d.LandlockABI)
 	}
 	fmt.Fprintf(w, "Linux %s on %s, %s, uid %d\n\n", escape(d.Kernel), escape(d.Arch), abi, d.UID)
+	rows = append(rows, []string{"supervisor", d.Supervisor.Verdict, d.Supervisor.Since, escape(d.Supervisor.Detail)})
 	if err := table(w, rows); err != nil {
 		return err
 	}
@@ -146,6 +180,12 @@ func writeDiagnosis(w io.Writer, d diagnosis) error {
 			missing = true
 		}
 		fmt.Fprintf(w, "  %s: %s\n", l.Layer, escape(l.Without))
+	}
+	if d.Supervisor.Verdict != sandbox.Present.String() {
+		if !missing {
+			fmt.Fprintf(w, "\nWithout:\n")
+		}
+		fmt.Fprintf(w, "  supervisor: %s\n", escape(d.Supervisor.Without))
 	}
 	fmt.Fprintf(w, "\nOpen on every kernel of today:\n")
 	for _, o := range d.Open {

@@ -36,7 +36,9 @@ DESCRIPTION
         dir           the working folder
         grants        [{access, path, target, kind, state, why, broad, origin: {source, line, column}}]
                       state is "granted", "skipped" (optional and absent) or "pending" (made at start)
-        network       {egress, listen}
+        network       {egress, rules: [{to, names, origin}], listen, unix: [{path, broad,
+                      origin}], supervised}; egress is "none", "public", "list" or "all",
+                      and names "strict", "pinned", or "" for addresses
         syscalls      {default, allowed, answers: [{answer, calls}]}
         environment   [NAME]
         folders       {home, tmp}

@@ -52,8 +52,8 @@ func newRunCommand(c *call) *cli.Command {
 	}
 }
 
-// runRun starts the server. It returns only when that failed; the process is then to end,
-// since its thread may be in the jail.
+// runRun starts the server. Without a supervisor it returns only when that failed; the
+// process is then to end, since its thread may be in the jail.
 func runRun(opts *launchOptions, server []string, std stdio) error {
 	l, err := prepare(opts, server, thisProcess)
 	if err != nil {
@@ -66,16 +66,26 @@ func runRun(opts *launchOptions, server []string, std stdio) error {
 	for _, w := range l.warnings(opened.Grants) {
 		std.say(sayWarning, w)
 	}
+	if l.resolved.Plan.Supervised() {
+		denials := openDenialLog(l.machine.state, opened.Plan.Name, std)
+		defer denials.close()
+		return superviseServer(opened, denials.deny, std)
+	}
 	report, err := sandbox.Enter(opened)
 	if err != nil {
 		return err
 	}
+	std.sayDegraded(report)
+	return sandbox.Exec(opened)
+}
+
+// sayDegraded warns of the layers that the profile agreed to run without.
+func (s stdio) sayDegraded(report sandbox.Report) {
 	for _, layer := range report.Layers {
 		if layer.State == sandbox.Degraded {
-			std.say(sayWarning, fmt.Sprintf("%s: %s, as the profile allows", layer.Layer, layer.Detail))
+			s.say(sayWarning, fmt.Sprintf("%s: %s, as the profile allows", layer.Layer, layer.Detail))
 		}
 	}
-	return sandbox.Exec(opened)
 }
 
 // needsServer checks that a server's command follows after "--", and nothing else of ours

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -137,6 +138,10 @@ func probePlan(l launch) (sandbox.Plan, verify.Machine, error) {
 	}
 	plan.File, plan.Argv = self, []string{"stockade", checksWord}
 	machine := verify.Machine{Parent: os.Getpid(), Self: self}
+	if fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err == nil {
+		unix.Close(fd)
+		machine.IPv6 = verify.IPv6Present
+	}
 	for _, name := range [...]string{"sh", "env", "cat"} {
 		if p, err := program.Resolve([]string{name}, l.machine.program); err == nil {
 			machine.Foreign = append(machine.Foreign, p.File)
@@ -167,6 +172,14 @@ func probe(ctx context.Context, plan sandbox.Plan, machine verify.Machine, std s
 	}
 	defer remove()
 	machine.Victim = victim
+	if plan.Supervised() {
+		socket, err := plantSocket(victim)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer func() { _ = socket.Close() }() // what was to be tried on it has been
+		machine.Socket = socket.Addr().String()
+	}
 	checks := verify.Checks(plan, machine)
 	inside, err := runProbe(ctx, plan, checks, std)
 	if err != nil {
@@ -176,10 +189,12 @@ func probe(ctx context.Context, plan sandbox.Plan, machine verify.Machine, std s
 	return checks, verify.Merge(inside, verify.TryOutside(checks)), nil
 }
 
-// plantVictim makes a file that no plan can grant: it lies in stockade's own folder.
+// plantVictim makes a file that no plan can grant: it lies in stockade's own folder. The
+// folder of the temporary folders is made with it, so that it is still there when what is
+// refused inside is tried outside: a supervised probe takes away what it made.
 func plantVictim(plan sandbox.Plan) (path string, remove func(), err error) {
 	dir := filepath.Dir(plan.Runs)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(plan.Runs, 0o700); err != nil {
 		return "", nil, fmt.Errorf("making %q for a file to be refused: %w", dir, plainError(err))
 	}
 	f, err := os.CreateTemp(dir, "verify-")
@@ -197,6 +212,17 @@ func plantVictim(plan sandbox.Plan) (path string, remove func(), err error) {
 		return "", nil, fmt.Errorf("writing %q: %w", path, plainError(err))
 	}
 	return path, remove, nil
+}
+
+// plantSocket listens beside the victim. Whoever connects waits in the kernel's queue,
+// which is all that a check needs.
+func plantSocket(victim string) (net.Listener, error) {
+	path := victim + ".sock"
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, &factError{problem: fmt.Sprintf("making a socket to be refused at %q", path), hint: "set XDG_CACHE_HOME to a folder with a shorter path", cause: err}
+	}
+	return socket, nil
 }
 
 // runProbe starts this program again. The child reads the plan from descriptor 3, enters

@@ -193,3 +193,30 @@ func TestExplainOCI(t *testing.T) {
 		t.Error("the grant is not mounted")
 	}
 }
+
+// TestExplainNetwork has what a supervised plan shows.
+func TestExplainNetwork(t *testing.T) {
+	n := networkView{
+		Egress: "list", Listen: []uint16{8080}, Supervised: true,
+		Rules: []ruleView{
+			{To: "a.example:443", Names: "strict", Origin: originView{Source: "p.yaml", Line: 3, Column: 4}},
+			{To: "192.0.2.1:80", Origin: originView{Source: "--egress"}},
+		},
+		Unix: []socketView{
+			{Path: "/srv/app.sock", Origin: originView{Source: "p.yaml", Line: 5, Column: 6}},
+			{Path: "/run/docker.sock", Broad: "it builds images", Origin: originView{Source: "p.yaml", Line: 6, Column: 6}},
+		},
+	}
+	want := [][]string{
+		{"egress", "list", "what the rules name; no other name resolves"},
+		{"  rule", "a.example:443", "names: strict", "p.yaml:3:4"},
+		{"  rule", "192.0.2.1:80", "address", "--egress"},
+		{"listen", "8080", "TCP, on every address of this machine"},
+		{"unix", "/srv/app.sock", "Unix socket", "p.yaml:5:6"},
+		{"unix", "/run/docker.sock", "Unix socket; broad: it builds images", "p.yaml:6:6"},
+		{"supervisor", "stays", "as the server's parent: it decides on each connection, resolves names and relays"},
+	}
+	if diff := cmp.Diff(want, networkRows(n)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}

@@ -41,6 +41,7 @@ FILES
     /etc/stockade/profiles/                   the machine's profiles
     $XDG_DATA_HOME/stockade/                  private homes of servers (~/.local/share when unset)
     $XDG_CACHE_HOME/stockade/                 private temporary folders (~/.cache when unset)
+    $XDG_STATE_HOME/stockade/log/             what servers were refused (~/.local/state when unset)
 `
 
 func writeAppHelp(w io.Writer) error {

@@ -214,6 +214,9 @@ func compile(search profiles.Search, p *profiles.Profile, flags profiles.Flags, 
 			facts.Execute[name] = c
 		}
 	}
+	if len(wanted.Sockets) > 0 {
+		facts.Sockets = lookAtSockets(wanted.Sockets)
+	}
 	if wanted.SyscallFile != "" {
 		data, err := readFile(wanted.SyscallFile, maxSyscallFile)
 		if err != nil {

@@ -110,18 +110,42 @@ func counted(n int, what string) string {
 
 func networkRows(n networkView) [][]string {
 	egress := "no connection to anywhere, and no name lookups"
-	if n.Egress == "all" {
+	switch n.Egress {
+	case "all":
 		egress = "every address, loopback and private networks included"
+	case "public":
+		egress = "every address but loopback, private and other special ones; every name resolves"
+	case "list":
+		egress = "what the rules name; no other name resolves"
 	}
 	rows := [][]string{{"egress", n.Egress, egress}}
+	for _, r := range n.Rules {
+		names := "address"
+		if r.Names != "" {
+			names = "names: " + r.Names
+		}
+		rows = append(rows, []string{"  rule", r.To, names, place(r.Origin)})
+	}
 	if len(n.Listen) == 0 {
-		return append(rows, []string{"listen", "none"})
+		rows = append(rows, []string{"listen", "none"})
+	} else {
+		ports := make([]string, len(n.Listen))
+		for i, port := range n.Listen {
+			ports[i] = strconv.Itoa(int(port))
+		}
+		rows = append(rows, []string{"listen", strings.Join(ports, " "), "TCP, on every address of this machine"})
 	}
-	ports := make([]string, len(n.Listen))
-	for i, port := range n.Listen {
-		ports[i] = strconv.Itoa(int(port))
+	for _, g := range n.Unix {
+		why := "Unix socket"
+		if g.Broad != "" {
+			why += "; broad: " + g.Broad
+		}
+		rows = append(rows, []string{"unix", g.Path, why, place(g.Origin)})
 	}
-	return append(rows, []string{"listen", strings.Join(ports, " "), "TCP, on every address of this machine"})
+	if n.Supervised {
+		return append(rows, []string{"supervisor", "stays", "as the server's parent: it decides on each connection, resolves names and relays"})
+	}
+	return append(rows, []string{"supervisor", "none", "stockade is gone when the server runs"})
 }
 
 func callRows(s syscallsView, d detail) [][]string {

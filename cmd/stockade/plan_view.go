@@ -8,6 +8,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"stockade/profiles"
 	"stockade/sandbox"
 	"stockade/sandbox/program"
 )
@@ -62,8 +63,24 @@ type originView struct {
 }
 
 type networkView struct {
-	Egress string   `json:"egress"`
-	Listen []uint16 `json:"listen"`
+	Egress     string       `json:"egress"`
+	Rules      []ruleView   `json:"rules"`
+	Listen     []uint16     `json:"listen"`
+	Unix       []socketView `json:"unix"`
+	Supervised bool         `json:"supervised"`
+}
+
+// ruleView is one rule of egress. Names is "" where there is no name to hold.
+type ruleView struct {
+	To     string     `json:"to"`
+	Names  string     `json:"names"`
+	Origin originView `json:"origin"`
+}
+
+type socketView struct {
+	Path   string     `json:"path"`
+	Broad  string     `json:"broad"`
+	Origin originView `json:"origin"`
 }
 
 type syscallsView struct {
@@ -114,7 +131,7 @@ func view(l launch, opened *sandbox.Opened) (planView, error) {
 			Entry: l.resolved.Program.Entry, Package: l.resolved.Program.Package,
 		},
 		Dir:         plan.Dir,
-		Network:     networkView{Egress: egressName(plan.Network.Egress), Listen: list(plan.Network.Listen)},
+		Network:     viewNetwork(plan),
 		Syscalls:    calls,
 		Environment: variableNames(plan.Env),
 		Folders:     foldersView{Home: plan.Home.Path, Tmp: plan.Tmp.Path},
@@ -176,12 +193,33 @@ func stateName(s sandbox.GrantState) string {
 	return "unknown"
 }
 
-func egressName(e sandbox.Egress) string {
-	switch e {
+func viewNetwork(p sandbox.Plan) networkView {
+	v := networkView{
+		Egress: egressName(p.Network), Rules: []ruleView{}, Listen: list(p.Network.Listen),
+		Unix: []socketView{}, Supervised: p.Supervised(),
+	}
+	for i := range p.Network.Rules.Rules {
+		r := &p.Network.Rules.Rules[i]
+		rule := ruleView{To: r.String(), Origin: originView(profiles.RuleOrigin(r))}
+		if r.Host != "" {
+			rule.Names = r.Names.String()
+		}
+		v.Rules = append(v.Rules, rule)
+	}
+	for _, g := range p.Network.Unix {
+		v.Unix = append(v.Unix, socketView{Path: g.Path, Broad: g.Broad, Origin: originView(g.Origin)})
+	}
+	return v
+}
+
+func egressName(n sandbox.Network) string {
+	switch n.Egress {
 	case sandbox.EgressNone:
 		return "none"
 	case sandbox.EgressAll:
 		return "all"
+	case sandbox.EgressRules:
+		return n.Rules.Mode.String()
 	}
 	return "unknown"
 }
@@ -239,7 +277,11 @@ func (v *syscallsView) add(answer string, calls []string) {
 
 // answerName is the errno that a program sees, or the action when there is none.
 func answerName(action specs.LinuxSeccompAction, errno *uint) string {
-	if action != specs.ActErrno {
+	switch action {
+	case specs.ActErrno:
+	case specs.ActNotify:
+		return "asks the supervisor"
+	default:
 		return string(action)
 	}
 	number := uint(unix.EPERM) // the specification's default

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"stockade/sandbox"
+	"stockade/sandbox/egress"
 	"stockade/sandbox/verify"
 )
 
@@ -66,9 +67,10 @@ func decodePlan(r io.Reader) (sandbox.Plan, error) {
 	return sent.Plan, nil
 }
 
-// runEnter is the child of verify: it enters the plan and becomes the probe. A descriptor
+// runEnter is the child of verify: it enters the plan and becomes the probe, or starts it
+// where the plan needs a supervisor. A descriptor
 // stays open on purpose, as a careless host would leave one, for the probe to look for.
-func runEnter(stdio) error {
+func runEnter(std stdio) error {
 	plan, err := decodePlan(os.NewFile(planDescriptor, "plan"))
 	if err != nil {
 		return err
@@ -83,6 +85,10 @@ func runEnter(stdio) error {
 	opened, err := sandbox.Open(plan)
 	if err != nil {
 		return err
+	}
+	if plan.Supervised() {
+		unsaid := func(egress.Denial) {} // the probe tells what was refused
+		return superviseServer(opened, unsaid, std)
 	}
 	if _, err := sandbox.Enter(opened); err != nil {
 		return err

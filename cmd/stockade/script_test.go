@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +49,7 @@ func TestScripts(t *testing.T) {
 			"bigfile":  never(bigFile),
 			"nulfile":  never(nulFile),
 			"bombfile": never(bombFile),
+			"listen":   never(listenOn),
 		},
 	})
 }
@@ -141,6 +143,26 @@ func nulFile(ts *testscript.TestScript, args []string) {
 	}
 	text := "version: 1\nname: nul\nfilesystem:\n  read: [\"/srv/a\\0b\"]\n"
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+// listenOn makes a Unix socket that lasts as long as the script. Who connects gets one line.
+func listenOn(ts *testscript.TestScript, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: listen FILE")
+	}
+	socket, err := net.Listen("unix", ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Defer(func() { _ = socket.Close() })
+	go func() {
+		for {
+			c, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("from the socket\n"))
+			_ = c.Close()
+		}
+	}()
 }
 
 // bombFile writes nine lists, each of nine times the one before.

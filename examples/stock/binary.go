@@ -29,7 +29,7 @@ var (
 		variable: "STOCKADE_BIN",
 		pkg:      "./cmd/stockade",
 		args: []string{
-			"-tags", "landlocktsync,urfave_cli_no_docs", "-trimpath",
+			"-tags", "landlocktsync,netgo,osusergo,urfave_cli_no_docs", "-trimpath",
 			"-ldflags", "-s -w -linkmode external -extldflags -static",
 		},
 	}

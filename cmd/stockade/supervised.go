@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"stockade/sandbox"
+	"stockade/sandbox/egress"
+	"stockade/sandbox/supervise"
+)
+
+// supervision is what stays in this process while a server runs.
+type supervision struct {
+	life   *supervise.Life
+	config supervise.Config
+	close  []func() error
+}
+
+// superviseServer starts the server as a child and stays until it has ended. Everything
+// that the supervisor needs is made before, so that no call of the server waits for it.
+func superviseServer(opened *sandbox.Opened, deny func(egress.Denial), std stdio) error {
+	// The server ends with the thread that makes it.
+	runtime.LockOSThread()
+	s, err := newSupervision(opened, deny)
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	started, err := sandbox.Start(opened, supervise.Reach)
+	if err != nil {
+		return err
+	}
+	std.sayDegraded(started.Report)
+	if err := supervise.Withdraw(); err != nil {
+		return errors.Join(err, unix.Kill(started.PID, unix.SIGKILL))
+	}
+	s.config.Listener, s.config.PID = started.Listener, started.PID
+	broken := make(chan error, 1)
+	go func() {
+		if err := supervise.Serve(s.config); err != nil {
+			// Without its supervisor the server has no network. It ends, rather than hang.
+			broken <- errors.Join(err, unix.Kill(started.PID, unix.SIGKILL))
+		}
+	}()
+	status, err := s.life.Wait(started.PID)
+	opened.Discard()
+	select {
+	case failed := <-broken:
+		return errors.Join(fmt.Errorf("supervising the server: %w", failed), err)
+	default:
+	}
+	if err != nil {
+		return err
+	}
+	return ended(status)
+}
+
+// ended turns a wait status into this process's own.
+func ended(status unix.WaitStatus) error {
+	code := status.ExitStatus()
+	if status.Signaled() {
+		code = 128 + int(status.Signal())
+	}
+	if code == 0 {
+		return nil
+	}
+	return &toldError{code} // whatever there was to say, the server said
+}
+
+func newSupervision(opened *sandbox.Opened, deny func(egress.Denial)) (*supervision, error) {
+	network := &opened.Plan.Network
+	s := &supervision{config: supervise.Config{
+		Profile: opened.Plan.Name,
+		Listen:  network.Listen,
+		Deny:    deny,
+	}}
+	var err error
+	if s.config.Unix.Sockets, s.config.Unix.Own, err = opened.Sockets(); err != nil {
+		return nil, err
+	}
+	if network.Egress == sandbox.EgressRules {
+		if err := s.openNetwork(network.Rules); err != nil {
+			s.end()
+			return nil, err
+		}
+	}
+	if s.life, err = supervise.Begin(); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// maxResolverFile bounds /etc/hosts and /etc/resolv.conf, in bytes. Lists of hosts to block
+// have some megabytes.
+const maxResolverFile = 16 << 20
+
+// openNetwork makes the resolver and the relay.
+func (s *supervision) openNetwork(rules egress.Policy) error {
+	hosts, err := readSystemFile("/etc/hosts")
+	if err != nil {
+		return err
+	}
+	resolv, err := readSystemFile("/etc/resolv.conf")
+	if err != nil {
+		return err
+	}
+	c := &s.config
+	c.Servers = egress.Servers(resolv)
+	c.Egress = egress.NewDecider(rules, egress.ParseHosts(hosts))
+	if c.Stub, err = egress.NewStub(c.Egress, c.Servers, c.Deny); err != nil {
+		return fmt.Errorf("starting the resolver: %w", err)
+	}
+	s.close = append(s.close, c.Stub.Close)
+	if c.Relay, err = egress.NewRelay(c.Egress, c.Stub, c.Deny); err != nil {
+		return fmt.Errorf("starting the relay: %w", err)
+	}
+	s.close = append(s.close, c.Relay.Close)
+	return nil
+}
+
+// end gives back what the supervision holds. The process is about to end, so what cannot
+// be closed is no loss.
+func (s *supervision) end() {
+	for _, f := range s.close {
+		_ = f()
+	}
+}
+
+// readSystemFile reads a file that resolvers read; a missing one is empty, as for them.
+func readSystemFile(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %q: %w", path, plainError(err))
+	case len(data) > maxResolverFile:
+		return nil, fmt.Errorf("reading %q: it has more than %d bytes", path, maxResolverFile)
+	}
+	return data, nil
+}
