@@ -111,11 +111,13 @@ func (s *supervision) openNetwork(rules egress.Policy) error {
 	}
 	c := &s.config
 	c.Servers = egress.Servers(resolv)
-	c.Egress = egress.NewDecider(rules, egress.ParseHosts(hosts))
+	known := egress.ParseHosts(hosts)
+	c.Egress = egress.NewDecider(rules, known)
 	if c.Stub, err = egress.NewStub(c.Egress, c.Servers, c.Deny); err != nil {
 		return fmt.Errorf("starting the resolver: %w", err)
 	}
 	s.close = append(s.close, c.Stub.Close)
+	c.Stub.SetHosts(known)
 	if c.Relay, err = egress.NewRelay(c.Egress, c.Stub, c.Deny); err != nil {
 		return fmt.Errorf("starting the relay: %w", err)
 	}
