@@ -34,7 +34,7 @@ func startSupervised(t *testing.T, script string) *supervised {
 	if err := os.WriteFile(profile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &supervised{t: t, cmd: exec.Command("stockade", "run", "--profile", profile, "--", "/bin/sh", "-c", script)}
+	s := &supervised{t: t, cmd: exec.Command("/bin/sh", "-c", `ulimit -Sn 300; exec stockade run --profile "$0" -- /bin/sh -c "$1"`, profile, script)}
 	s.cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	s.cmd.Dir = home
 	s.cmd.Stderr = &s.stderr
@@ -165,6 +165,16 @@ func TestSupervisedOutputEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.end(4)
+}
+
+// TestSupervisedOpenFiles: the server has the limit that its host set, not the one that the
+// supervisor's runtime gives itself.
+func TestSupervisedOpenFiles(t *testing.T) {
+	s := startSupervised(t, "ulimit -Sn")
+	if got := s.line(); got != "300" {
+		t.Errorf("soft limit %s", got)
+	}
+	s.end(0)
 }
 
 // TestSupervisedSignals: what the host sends arrives, each signal as itself.
