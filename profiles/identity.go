@@ -53,9 +53,6 @@ func npmInstallation(path string) (name, root string, ok bool) {
 	return name, prefix + nodeModules + name, true
 }
 
-// pythonFolders are where pip and kin, and Debian's own packages, put modules.
-var pythonFolders = [...]string{"/site-packages/", "/dist-packages/"}
-
 // installedName is the program's package with its kind, as match.packages writes it, when
 // the package is installed; "" when it is not, or says another name than its folder has
 // and no alias explains it. Names on PyPI are the same in any case and with any of - _ . between words. module is
@@ -70,7 +67,9 @@ func installedName(p *program.Program, module string) string {
 			return "npm:" + p.Package
 		}
 	case program.Python:
-		if slices.ContainsFunc(pythonFolders[:], func(f string) bool { return strings.Contains(module, f) }) {
+		// The interpreter's own folders count, and no others of their names: a repository may
+		// hold a folder "site-packages", and be the working folder.
+		if module != "" && slices.Contains(p.Sites, filepath.Dir(module)) {
 			return "pypi:" + strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(p.Package))
 		}
 	case program.Native, program.Shell:

@@ -126,11 +126,12 @@ func TestModulesOfPython(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := places(t, map[string]string{"user/p.yaml": "version: 1\nmatch: {packages: [\"pypi:" + tt.pattern + "\"]}\n"})
-			s.Dir = t.TempDir()
+			s.Dir = filepath.Join(t.TempDir(), "site-packages") // the name alone makes nothing installed
+			write(t, filepath.Join(s.Dir, "unrelated.txt"), "")
 			if tt.here != "" {
 				write(t, filepath.Join(s.Dir, tt.here), "")
 			}
-			prog := program.Program{File: "/usr/bin/python3", Named: "/usr/bin/python3", Runtime: program.Python, Package: tt.module, Read: []program.Need{{Path: library}, {Path: base + "/none"}, {Path: site}}}
+			prog := program.Program{File: "/usr/bin/python3", Named: "/usr/bin/python3", Runtime: program.Python, Package: tt.module, Read: []program.Need{{Path: library}, {Path: base + "/none"}, {Path: site}}, Sites: []string{site}}
 			if got, want := profiles.FindModule(prog, s.Dir), strings.Replace(tt.found, "HERE", s.Dir, 1); got != want {
 				t.Errorf("found %q, want %q", got, want)
 			}

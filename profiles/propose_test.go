@@ -24,7 +24,7 @@ func TestProposeParsesAndMatches(t *testing.T) {
 		{"number", program.Program{Named: "/bin/123"}, "static"},
 		{"word of YAML", program.Program{Named: "/bin/null"}, "static"},
 		{"dynamic", program.Program{Named: "/bin/x", Execute: []string{"/bin/x", "/lib/ld.so"}}, "base"},
-		{"python", program.Program{Runtime: program.Python, Package: "my_server", Named: "/usr/bin/python3", Read: []program.Need{{Path: site}}}, "python"},
+		{"python", program.Program{Runtime: program.Python, Package: "my_server", Named: "/usr/bin/python3", Read: []program.Need{{Path: site}}, Sites: []string{site}}, "python"},
 		{"shell", program.Program{Runtime: program.Shell, Entry: "/x/run.sh", Named: "/x/run.sh"}, "base"},
 		{"letters beyond ASCII", program.Program{Named: "/bin/dänger-ß"}, "static"},
 	}

@@ -270,7 +270,7 @@ func TestMatch(t *testing.T) {
 		{"command", program.Program{Named: "/usr/bin/tool-a"}, "u"},
 		{"entry", program.Program{Runtime: program.Node, Entry: "/srv/tool-b"}, "u"},
 		{"key with an escape", program.Program{Named: "/bin/escaped"}, "v"},
-		{"PyPI names in any spelling", program.Program{Runtime: program.Python, Package: "My_Server", Read: []program.Need{{Path: site}}}, "s"},
+		{"PyPI names in any spelling", program.Program{Runtime: program.Python, Package: "My_Server", Read: []program.Need{{Path: site}}, Sites: []string{site}}, "s"},
 		{"kinds are told apart", npm("my-server"), ""},
 		{"built-in", npm("@modelcontextprotocol/server-filesystem"), "filesystem"},
 		{"built-in by command", program.Program{Named: "/usr/local/bin/mcp-server-filesystem"}, "filesystem"},

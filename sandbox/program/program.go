@@ -86,6 +86,8 @@ type Program struct {
 	// Read lists what must be readable beyond Execute: libraries, the runtime's own
 	// files, the package.
 	Read []Need
+	// Sites are the folders of installed packages of a Python that runs, as real paths.
+	Sites []string
 	// Path lists the folders that lead the jail's PATH, so that the runtime finds itself:
 	// real folders, a virtual environment's first, never one of shims.
 	Path []string

@@ -92,6 +92,7 @@ func (s *search) runtime(e executable) error {
 		s.clock(zoneTree)
 		s.pythonCommandLine()
 		s.pythonModules()
+		s.program.Sites = s.python.sites
 	case shellKind:
 		s.program.Runtime = Shell
 		s.clock(zoneTree)
