@@ -16,7 +16,7 @@ else
 LDFLAGS := -s -w -linkmode external -extldflags -static
 endif
 
-.PHONY: help setup build install servers demo test bench lint generate arm64 clean
+.PHONY: help setup build install servers demo test vm bench lint generate arm64 clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1	/p' Makefile | expand -t 18
@@ -41,6 +41,9 @@ demo: build servers ## Attack stock file servers, without stockade and with it
 
 test: build servers ## Everything that CI checks
 	@.ci/test
+
+vm: build ## Test limits of memory and processes on other kernels, in an emulator
+	@.ci/vm
 
 bench: build servers ## Measure start time and file work against plain exec and peers
 	@bench/compare

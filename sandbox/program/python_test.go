@@ -171,6 +171,9 @@ func TestVirtualEnvironments(t *testing.T) {
 		if diff := cmp.Diff([]string{"ROOT/venv/bin", "ROOT/opt/py/bin"}, w.rel(p.Path...)); diff != "" {
 			t.Errorf("path (-want +got):\n%s", diff)
 		}
+		if diff := cmp.Diff([]string{"ROOT/venv/lib/python3.12/site-packages"}, w.rel(p.Sites...)); diff != "" {
+			t.Errorf("sites (-want +got):\n%s", diff)
+		}
 		if p.Entry != w.at("venv/bin/server") || len(p.Notes) != 0 {
 			t.Errorf("entry %q, notes %q", p.Entry, p.Notes)
 		}
@@ -192,6 +195,10 @@ func TestVirtualEnvironments(t *testing.T) {
 		want := []string{"lib/libbase.so", "lib/libc.so.6", "opt/py/lib/python3.12", "venv/lib/python3.12/site-packages", "venv/pyvenv.cfg"}
 		if diff := cmp.Diff(want, w.reads(p.Read)); diff != "" {
 			t.Errorf("with them: read (-want +got):\n%s", diff)
+		}
+		both := []string{"ROOT/venv/lib/python3.12/site-packages", "ROOT/opt/py/lib/python3.12/site-packages"}
+		if diff := cmp.Diff(both, w.rel(p.Sites...)); diff != "" {
+			t.Errorf("sites (-want +got):\n%s", diff)
 		}
 		if !strings.Contains(w.notes(p), `base.pth names "ROOT/home/me/proj"`) {
 			t.Errorf("notes %q", w.notes(p))
