@@ -1,0 +1,252 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// forwarded are the signals that a host or a terminal may send to the server: all that can
+// be caught and mean something to a program. SIGCHLD is the kernel's word to us, SIGURG is
+// the Go runtime's, SIGPIPE belongs to our own writes.
+var forwarded = [...]os.Signal{
+	unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
+	unix.SIGTSTP, unix.SIGCONT,
+}
+
+const (
+	// leaveGrace is how long a server may take to leave by itself when its host is gone and
+	// its standard input has ended, and again after SIGTERM.
+	leaveGrace = 5 * time.Second
+	// orphanGrace is how long what the server left behind may take to end on SIGTERM.
+	orphanGrace = 500 * time.Millisecond
+)
+
+// Life is the life of one server's process tree.
+type Life struct {
+	signals chan os.Signal
+	host    int // pidfd of the host; -1 when its end is not to be noticed
+}
+
+// Begin prepares this process to be a server's parent: it catches the signals to forward,
+// takes in orphans (PR_SET_CHILD_SUBREAPER, prctl(2)), which also keeps every descendant
+// below it for the Yama rule of ptrace access, and notes its host.
+func Begin() (*Life, error) {
+	l := &Life{signals: make(chan os.Signal, 64), host: -1}
+	signal.Notify(l.signals, forwarded[:]...)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("becoming the parent of orphans: %w", err)
+	}
+	return l, l.watchHost()
+}
+
+// watchHost notes the parent when it is a host: something that speaks to the server over a
+// pipe or a socket. A server whose input is a file or a terminal may outlive the shell that
+// started it.
+func (l *Life) watchHost() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(0, &st); err != nil {
+		return fmt.Errorf("looking at standard input: %w", err)
+	}
+	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFIFO && kind != unix.S_IFSOCK {
+		return nil
+	}
+	parent := unix.Getppid()
+	fd, err := unix.PidfdOpen(parent, 0)
+	switch {
+	case parent <= 1, errors.Is(err, unix.ESRCH):
+		return nil // gone already, or in another namespace: standard input says it
+	case err != nil:
+		return fmt.Errorf("watching the host: %w", err)
+	case unix.Getppid() != parent:
+		return unix.Close(fd)
+	}
+	l.host = fd
+	return nil
+}
+
+// Reach tells whether a supervisor can work on a child of this process, which shares its
+// memory still. Errors are *[ProbeError] values.
+func Reach(pid int) error {
+	if err := probeListener(); err != nil {
+		return err
+	}
+	return inspect(pid)
+}
+
+// Withdraw is called once the server runs. It points this process's standard input and
+// output away: else the host would not see that the server closed them. And it closes this
+// process to inspection by others of the same user (PR_SET_DUMPABLE, prctl(2)).
+func Withdraw() error {
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("letting go of the standard streams: %w", err)
+	}
+	defer unix.Close(null)
+	for fd := range 2 {
+		if err := unix.Dup3(null, fd, 0); err != nil {
+			return fmt.Errorf("letting go of the standard streams: %w", err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("closing the supervisor to inspection: %w", err)
+	}
+	return nil
+}
+
+// Wait forwards signals to the server until it ends, ends everything that it left behind,
+// and returns how it ended.
+func (l *Life) Wait(server int) (unix.WaitStatus, error) {
+	ended := make(chan reaped, 1)
+	go func() { ended <- reapUntil(server) }()
+	hostGone := l.hostGone()
+	var grace <-chan time.Time
+	next := unix.SIGTERM
+	for {
+		select {
+		case s := <-l.signals:
+			forward(server, s)
+		case <-hostGone:
+			hostGone = nil
+			grace = time.After(leaveGrace)
+		case <-grace:
+			grace = nil
+			if send(server, next) == nil && next == unix.SIGTERM {
+				next, grace = unix.SIGKILL, time.After(leaveGrace)
+			}
+		case r := <-ended:
+			if r.err != nil {
+				return 0, fmt.Errorf("waiting for the server: %w", r.err)
+			}
+			signal.Stop(l.signals)
+			return r.status, endOrphans()
+		}
+	}
+}
+
+// hostGone is closed when the host has ended.
+func (l *Life) hostGone() <-chan struct{} {
+	if l.host < 0 {
+		return nil
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			// A pidfd is readable when its process has ended (pidfd_open(2)).
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(l.host), Events: unix.POLLIN}}, -1) //nolint:gosec // a descriptor
+			if !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
+	}()
+	return gone
+}
+
+// forward hands a signal on. A stop from the terminal stops the server and then this
+// process, as it would have stopped the server alone.
+func forward(server int, s os.Signal) {
+	number, ok := s.(unix.Signal)
+	if !ok {
+		return
+	}
+	if number != unix.SIGTSTP {
+		_ = send(server, number)
+		return
+	}
+	_ = send(server, unix.SIGSTOP)
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+}
+
+// send signals a process of ours that has not been waited for, so its number is its own.
+func send(pid int, s unix.Signal) error { return unix.Kill(pid, s) }
+
+type reaped struct {
+	status unix.WaitStatus
+	err    error
+}
+
+// reapUntil takes the status of every child that ends, orphans too, until the server's.
+func reapUntil(server int) reaped {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return reaped{err: err}
+		case pid == server:
+			return reaped{status: status}
+		}
+	}
+}
+
+// endOrphans ends what is left of the tree. Children of what is killed become ours, so
+// asking again finds them; it is over when the kernel knows no child any more.
+func endOrphans() error {
+	deadline := time.Now().Add(orphanGrace)
+	asked := map[int]bool{} // to end, by SIGTERM
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.ECHILD):
+			return nil
+		case errors.Is(err, unix.EINTR) || pid > 0:
+			continue
+		case err != nil:
+			return fmt.Errorf("ending what the server left behind: %w", err)
+		}
+		children, err := childrenOf(os.Getpid())
+		if err != nil {
+			return fmt.Errorf("ending what the server left behind: %w", err)
+		}
+		for _, child := range children {
+			how := unix.SIGTERM
+			if asked[child] {
+				how = 0 // nothing: is it still there
+			}
+			asked[child] = true
+			if time.Now().After(deadline) {
+				how = unix.SIGKILL
+			}
+			if err := unix.Kill(child, how); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("ending process %d that the server left behind: %w", child, err)
+			}
+		}
+		time.Sleep(orphanPoll)
+	}
+}
+
+// orphanPoll is the pause between two looks at what is left.
+const orphanPoll = 5 * time.Millisecond
+
+// childrenOf lists the processes whose parent is pid, from field 4 of /proc/PID/stat. The
+// command in field 2 may hold anything, so fields are counted from its last parenthesis.
+func childrenOf(pid int) ([]int, error) {
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, name := range names {
+		number, err := strconv.Atoi(name.Name())
+		if err != nil {
+			continue
+		}
+		data, err := os.ReadFile("/proc/" + name.Name() + "/stat")
+		if err != nil {
+			continue // ended meanwhile
+		}
+		after := string(data[strings.LastIndexByte(string(data), ')')+1:])
+		if fields := strings.Fields(after); len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			out = append(out, number)
+		}
+	}
+	return out, nil
+}
