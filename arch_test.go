@@ -45,7 +45,7 @@ var rooms = map[string]room{
 	},
 	"sandbox/supervise": {
 		rooms: []string{"sandbox/egress"},
-		other: []string{"golang.org/x/sys/unix"},
+		other: []string{"golang.org/x/sys/unix", "kernel.org/pub/linux/libs/security/libcap/psx"},
 		not:   offline,
 	},
 	"sandbox": {

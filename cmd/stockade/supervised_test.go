@@ -177,6 +177,52 @@ func TestSupervisedOpenFiles(t *testing.T) {
 	s.end(0)
 }
 
+// TestSupervisorHasNoCapabilities: what root's supervisor does for the server is held to what
+// the server could do.
+func TestSupervisorHasNoCapabilities(t *testing.T) {
+	s := startSupervised(t, "echo ready; read -r l")
+	if got := s.line(); got != "ready" {
+		t.Fatalf("got %q", got)
+	}
+	// The shell that set the limit became the supervisor. It withdraws at once, but not before
+	// its server runs.
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		held := effective(t, s.cmd.Process.Pid)
+		if held == "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("capabilities: %s", held)
+		}
+	}
+	if _, err := io.WriteString(s.in, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	s.end(0)
+}
+
+// effective lists the threads of a process that hold capabilities; "" for none.
+func effective(t *testing.T, pid int) string {
+	t.Helper()
+	threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	if err != nil || len(threads) < 2 {
+		t.Fatalf("threads %q, %v", threads, err)
+	}
+	var held []string
+	for _, path := range threads {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue // ended meanwhile
+		}
+		_, value, found := strings.Cut(string(data), "\nCapPrm:\t")
+		if value, _, _ = strings.Cut(value, "\n"); !found || strings.Trim(value, "0") != "" {
+			held = append(held, path+" "+value)
+		}
+	}
+	return strings.Join(held, ", ")
+}
+
 // TestSupervisedSignals: what the host sends arrives, each signal as itself.
 func TestSupervisedSignals(t *testing.T) {
 	for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH} {

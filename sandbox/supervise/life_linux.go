@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
 // forwarded are the signals that a host or a terminal may send to the server: all that can
@@ -80,10 +83,16 @@ func Reach(pid int) error {
 	return inspect(pid)
 }
 
-// Withdraw is called once the server runs. It points this process's standard input and
-// output away: else the host would not see that the server closed them. And it closes this
-// process to inspection by others of the same user (PR_SET_DUMPABLE, prctl(2)).
+// Withdraw is called once the server runs, before its first call is answered. It points this
+// process's standard input and output away: else the host would not see that the server
+// closed them. It closes this process to inspection by others of the same user
+// (PR_SET_DUMPABLE, prctl(2)). And it gives up root's powers on every thread: what is done
+// for the server must not reach what the server could not, as a socket file of somebody
+// else's.
 func Withdraw() error {
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
 	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("letting go of the standard streams: %w", err)
@@ -96,6 +105,26 @@ func Withdraw() error {
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("closing the supervisor to inspection: %w", err)
+	}
+	return nil
+}
+
+// dropCapabilities empties the effective, permitted and inheritable sets of all threads.
+// Threads made later have what the one that makes them has (capabilities(7)).
+func dropCapabilities() error {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var held, none [2]unix.CapUserData
+	if err := unix.Capget(&head, &held[0]); err != nil {
+		return fmt.Errorf("reading the supervisor's capabilities: %w", err)
+	}
+	if held == none {
+		return nil // threads of one process that nobody changed have the same
+	}
+	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&none[0])), 0) //nolint:gosec // both live through the call
+	runtime.KeepAlive(&head)
+	runtime.KeepAlive(&none)
+	if errno != 0 {
+		return fmt.Errorf("dropping the supervisor's capabilities: %w", errno)
 	}
 	return nil
 }
