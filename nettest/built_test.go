@@ -46,7 +46,7 @@ var (
 )
 
 // find returns the program's path. What is built lies in the network's folder and goes with it.
-func (b *built) find(t *testing.T, n *nettest.Network) string {
+func (b *built) find(t testing.TB, n *nettest.Network) string {
 	t.Helper()
 	b.once.Do(func() {
 		if named := os.Getenv(b.variable); named != "" {

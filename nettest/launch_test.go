@@ -29,7 +29,7 @@ type program struct {
 // launcher makes a program with words added into a command; network is the profile's section
 // of that name.
 type launcher interface {
-	Command(t *testing.T, p program, network string, words ...string) *exec.Cmd
+	Command(t testing.TB, p program, network string, words ...string) *exec.Cmd
 }
 
 // plain starts programs outside any jail.
@@ -39,7 +39,7 @@ type plain struct{}
 type jailed struct{}
 
 // home makes the folders of one run: a home, a working folder and a temporary one.
-func home(t *testing.T) (base string) {
+func home(t testing.TB) (base string) {
 	t.Helper()
 	// A browser makes a socket below its temporary folder, and the path of a socket has at
 	// most 107 bytes (unix(7)): the folders of testing.TB have longer names.
@@ -76,12 +76,12 @@ func command(base string, env map[string]string, words []string) *exec.Cmd {
 	return cmd
 }
 
-func (plain) Command(t *testing.T, p program, _ string, words ...string) *exec.Cmd {
+func (plain) Command(t testing.TB, p program, _ string, words ...string) *exec.Cmd {
 	t.Helper()
 	return command(home(t), p.env, slices.Concat(p.words, words))
 }
 
-func (jailed) Command(t *testing.T, p program, network string, words ...string) *exec.Cmd {
+func (jailed) Command(t testing.TB, p program, network string, words ...string) *exec.Cmd {
 	t.Helper()
 	binary := launcherProgram.find(t, nettest.Get(t))
 	base := home(t)
@@ -130,7 +130,7 @@ type ended struct {
 }
 
 // run runs a command to its end, which no signal may bring. No process may outlive it.
-func run(t *testing.T, cmd *exec.Cmd) ended {
+func run(t testing.TB, cmd *exec.Cmd) ended {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -146,7 +146,7 @@ func run(t *testing.T, cmd *exec.Cmd) ended {
 }
 
 // noChildren fails when a process outlived what started it.
-func noChildren(t *testing.T) {
+func noChildren(t testing.TB) {
 	t.Helper()
 	for {
 		var status unix.WaitStatus
