@@ -28,12 +28,17 @@ func TestOCISupervised(t *testing.T) {
 		notes   []string
 	}{
 		{
-			"rules", sandbox.Network{Egress: sandbox.EgressRules, Rules: egress.Policy{Mode: egress.Public, Rules: rules}, Unix: socket},
-			seccomp.Policy{Supervision: seccomp.SupervisedInternet}, false,
+			"rules",
+			sandbox.Network{Egress: sandbox.EgressRules, Rules: egress.Policy{Mode: egress.Public, Rules: rules}, Unix: socket},
+			seccomp.Policy{Supervision: seccomp.SupervisedInternet},
+			false,
 			[]string{"listenerPath", "the server may reach only public, a.example:443 (names: strict)", `unix socket "/srv/app.sock"`},
 		},
 		{
-			"sockets", sandbox.Network{Unix: socket}, seccomp.Policy{Supervision: seccomp.SupervisedUnix}, true,
+			"sockets",
+			sandbox.Network{Unix: socket},
+			seccomp.Policy{Supervision: seccomp.SupervisedUnix},
+			true,
 			[]string{"listenerPath", `unix socket "/srv/app.sock"`},
 		},
 	}

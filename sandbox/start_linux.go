@@ -105,7 +105,7 @@ func newChild() (*child, error) {
 		return nil, fmt.Errorf("making a stack for the server's process: %w", err)
 	}
 	c := &child{memory: memory, shared: (*C.struct_child)(unsafe.Pointer(&memory[0]))} //nolint:gosec // page-aligned
-	top := unsafe.Pointer(uintptr(unsafe.Pointer(&memory[0])) + childStack)            //nolint:gosec,govet // the end of the mapping, 16-aligned
+	top := unsafe.Add(unsafe.Pointer(&memory[0]), childStack)                          //nolint:gosec // the end of the mapping, 16-aligned
 	pid := int(C.make_child(c.shared, top))
 	if pid < 0 {
 		_ = unix.Munmap(memory)

@@ -217,13 +217,17 @@ func (d decision) given(offset, word uint32) decision {
 		if t.offset != offset {
 			return t
 		}
-		return settled(t.holds(word))
+		if t.holds(word) {
+			return check{sense: equal} // of nothing with nothing: always
+		}
+		return check{sense: differs}
 	})
 }
 
-// settled is a check that holds, or does not, whatever the words.
-func settled(holds bool) check {
-	if holds {
+// failing is what is left of a check whose bits are known to differ from its value: one that
+// holds always, or never.
+func failing(c check) check {
+	if c.sense == differs {
 		return check{sense: equal}
 	}
 	return check{sense: differs}
@@ -280,7 +284,7 @@ func (all *deciding) field(d decision, offset, mask uint32) *node {
 		if t.offset != offset {
 			return t
 		}
-		return settled(t.sense == differs)
+		return failing(t)
 	}), unheld)
 	for _, value := range slices.Backward(values) {
 		n = all.graph.jump(jumpEqual, value, all.node(d.given(offset, value), unheld), n)
@@ -301,26 +305,26 @@ func (all *deciding) bits(d decision, offset uint32, by check) *node {
 }
 
 // withBits returns what is left of a check when some bits of its word are known.
-func (t check) withBits(offset, bits, values uint32) check {
+func (c check) withBits(offset, bits, values uint32) check {
 	switch {
-	case t.offset != offset || t.mask&bits == 0:
-		return t
-	case (t.value^values)&t.mask&bits != 0:
-		return settled(t.sense == differs)
+	case c.offset != offset || c.mask&bits == 0:
+		return c
+	case (c.value^values)&c.mask&bits != 0:
+		return failing(c)
 	default:
-		t.mask, t.value = t.mask&^bits, t.value&^bits
-		return t
+		c.mask, c.value = c.mask&^bits, c.value&^bits
+		return c
 	}
 }
 
 // withSome returns what is left of a check when at least one of some bits is set.
-func (t check) withSome(offset, bits uint32) check {
+func (c check) withSome(offset, bits uint32) check {
 	switch {
 	case bits&(bits-1) == 0:
-		return t.withBits(offset, bits, bits)
-	case t.offset == offset && t.mask&bits == bits && t.value&bits == 0:
-		return settled(t.sense == differs)
+		return c.withBits(offset, bits, bits)
+	case c.offset == offset && c.mask&bits == bits && c.value&bits == 0:
+		return failing(c)
 	default:
-		return t
+		return c
 	}
 }

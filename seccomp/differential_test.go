@@ -58,6 +58,7 @@ func entryWord(entry specs.LinuxSyscall) string {
 		return allowed
 	case specs.ActNotify:
 		return waits
+	default:
 	}
 	return word(0x50000 | uint32(*entry.ErrnoRet))
 }

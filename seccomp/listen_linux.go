@@ -21,8 +21,7 @@ const ListenFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_
 // A filter of this thread that has a listener already makes it a [*NestedError].
 func Listen(p Program) (fd int, err error) {
 	fd, err = load(p, ListenFlags)
-	var errno unix.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return -1, ListenError(errno)
 	}
 	if err != nil {

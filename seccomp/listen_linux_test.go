@@ -49,8 +49,7 @@ var listenVictims = jailtest.Victims{
 		fd, err := seccomp.Listen(program)
 		outcome := jailtest.OutcomeOf(s, err)
 		outcome.Value = int64(fd)
-		var nested *seccomp.NestedError
-		if errors.As(err, &nested) {
+		if _, ok := errors.AsType[*seccomp.NestedError](err); ok {
 			outcome.Note = "nested: " + outcome.Note
 		}
 		if err == nil {

@@ -241,7 +241,12 @@ func TestUnsupportedArchitecture(t *testing.T) {
 
 func TestPoliciesThatMeanNothing(t *testing.T) {
 	for _, policy := range []seccomp.Policy{
-		{Sockets: 3}, {Listening: 2}, {Metadata: 2}, {Truncation: 2}, {Supervision: 3}, {Listening: seccomp.ListenAllowed},
+		{Sockets: 3},
+		{Listening: 2},
+		{Metadata: 2},
+		{Truncation: 2},
+		{Supervision: 3},
+		{Listening: seccomp.ListenAllowed},
 		{Supervision: seccomp.SupervisedUnix, Sockets: seccomp.InternetSockets},
 	} {
 		t.Run(fmt.Sprintf("%+v", policy), func(t *testing.T) {
