@@ -16,13 +16,16 @@ else
 LDFLAGS := -s -w -linkmode external -extldflags -static
 endif
 
-.PHONY: help setup build install servers demo test vm bench lint generate arm64 clean
+.PHONY: help setup clients build install servers demo test vm bench lint generate arm64 clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1	/p' Makefile | expand -t 18
 
 setup: ## Install missing packages and tools
 	@.ci/setup
+
+clients:
+	@.ci/setup tests
 
 build: setup ## Build bin/stockade (DYNAMIC=1: with shared libraries)
 	@mkdir -p "$(dir $(BINARY))"
@@ -39,13 +42,13 @@ demo: build servers ## Attack stock file servers, without stockade and with it
 	go build -o bin/demo ./examples/filesystem/demo
 	STOCKADE_BIN=bin/stockade bin/demo
 
-test: build servers ## Everything that CI checks
+test: clients build servers ## Everything that CI checks
 	@.ci/test
 
 vm: build ## Test limits of memory and processes on other kernels, in an emulator
 	@.ci/vm
 
-bench: build servers ## Measure start time and file work against plain exec and peers
+bench: clients build servers ## Measure start time and file work against plain exec and peers
 	@bench/compare
 
 lint: setup ## Run the linters
