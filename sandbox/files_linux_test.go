@@ -44,6 +44,8 @@ func TestFiles(t *testing.T) {
 		{"move out of a read grant", "rename @read/in.txt @write/moved", unix.EACCES, "rename @write/in.txt @write/renamed"},
 		{"link in", "link @outside/secret.txt @write/linked", unix.EXDEV, "link @write/in.txt @write/sub/linked"},
 		{"link from a read grant", "link @read/in.txt @write/linked", unix.EXDEV, "link @write/in.txt @write/linked2"},
+		{"link into a private folder", "link @write/in.txt @data/stockade/homes/test/linked", unix.EXDEV, "link @write/in.txt @write/linked3"},
+		{"move into a private folder", "rename @write/in.txt @cache/stockade/runs/test/moved", unix.EXDEV, "rename @write/in.txt @write/moved3"},
 		{"symlink", "symlink x @outside/s", unix.EACCES, "symlink x @write/s"},
 		{"fifo in a root", "mkfifo @write/fifo", unix.EACCES, "mkfifo @cache/stockade/runs/test/fifo"},
 		{"fifo in a read grant", "mkfifo @read/fifo", unix.EACCES, "mkfifo @data/stockade/homes/test/fifo"},
@@ -67,7 +69,7 @@ func TestFiles(t *testing.T) {
 					return // only root may outside, and only where the kernel lets it
 				}
 				fresh := newGround(t, user)
-				for _, d := range []string{"outside/empty", "cache/stockade", "cache/stockade/runs"} {
+				for _, d := range []string{"outside/empty", "cache/stockade", "cache/stockade/runs", "cache/stockade/runs/test", "data/stockade", "data/stockade/homes", "data/stockade/homes/test"} {
 					fresh.must(t, os.Mkdir(fresh.at(d), 0o700), d)
 				}
 				jailtest.WantOK(t, fresh.outside(t, fresh.words(tt.denied)...))

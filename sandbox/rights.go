@@ -17,7 +17,10 @@ const (
 	writeRights        = readRights | ll.AccessFSWriteFile | ll.AccessFSTruncate |
 		ll.AccessFSMakeReg | ll.AccessFSMakeDir | ll.AccessFSMakeSym |
 		ll.AccessFSRemoveFile | ll.AccessFSRemoveDir | ll.AccessFSRefer
-	scratchRights        = writeRights | ll.AccessFSMakeFifo | ll.AccessFSMakeSock
+	// IOCTL_DEV means nothing here, since no device can be made. It is one right more on files
+	// than a write grant has, so the kernel refuses to link or move a file in (EXDEV): what is
+	// in a private folder, sockets above all, the jail made itself.
+	scratchRights        = writeRights | ll.AccessFSMakeFifo | ll.AccessFSMakeSock | ll.AccessFSIoctlDev
 	executeRights rights = ll.AccessFSReadFile | ll.AccessFSExecute
 	deviceRights  rights = ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSIoctlDev
 )

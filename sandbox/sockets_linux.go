@@ -8,8 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ownSocketsABI has LANDLOCK_ACCESS_FS_IOCTL_DEV (see scratchRights).
+const ownSocketsABI = 5
+
 // Sockets checks the socket files that the plan grants by their real paths, and names the
-// private folders, in which every socket is the jail's own.
+// private folders, in which every socket is the jail's own: no other file can be linked or
+// moved there. Before Landlock ABI 5 (Linux 6.10) one can, so there no folder is named.
 func (o *Opened) Sockets() (granted, own []string, err error) {
 	for _, u := range o.Plan.Network.Unix {
 		fail := func(err error, cure string) ([]string, []string, error) {
@@ -30,6 +34,10 @@ func (o *Opened) Sockets() (granted, own []string, err error) {
 			return fail(fmt.Errorf("%q is no socket", real), "network.unix names socket files; folders and files belong to filesystem")
 		}
 		granted = append(granted, real)
+	}
+	abi, err := LandlockABI()
+	if err != nil || abi < ownSocketsABI {
+		return granted, nil, err
 	}
 	for i := range o.Grants {
 		if g := &o.Grants[i]; g.Access == Scratch {

@@ -105,6 +105,8 @@ func aroundSupervisor(name string) string {
 	switch name {
 	case "seccomp":
 		return "would let the server answer in the supervisor's place"
+	case "prctl":
+		return "would let the server outlive its supervisor"
 	case "io_uring_setup", "io_uring_enter", "io_uring_register":
 		return "connects and sends without a system call that the supervisor could see"
 	}

@@ -11,8 +11,8 @@ import (
 // Options that send packets elsewhere than to the address of the call, from linux/in.h and
 // linux/in6.h.
 var (
-	rerouting4 = []uint64{4}
-	rerouting6 = []uint64{3, 4, 5, 6, 9, 32, 54, 55, 57, 59}
+	rerouting4 = []uint64{4, 35, 37, 38, 39, 41, 42, 43, 44, 45, 46, 47, 48}
+	rerouting6 = []uint64{3, 4, 5, 6, 9, 20, 27, 32, 42, 43, 44, 45, 46, 47, 48, 54, 55, 57, 59}
 )
 
 const (
@@ -39,7 +39,12 @@ func supervisedCalls(policy seccomp.Policy) []argumentCase {
 		{"any", policy, "connect", []uint64{3, 1, 16}, waits},
 		{"null", policy, "connect", []uint64{0, 0, 0}, waits},
 		{"any", policy, "listen", []uint64{3, 1}, waits},
-		{"any", policy, "bind", []uint64{3, 1, 16}, allowed},
+		{"any", policy, "bind", []uint64{3, 1, 16}, waits},
+		{"parent's end", policy, "prctl", []uint64{1, 0}, "EPERM"},
+		{"parent's end, high bits", policy, "prctl", []uint64{high | 1, 9}, "EPERM"},
+		{"name", policy, "prctl", []uint64{15, 1}, allowed},
+		{"ask for the parent's end", policy, "prctl", []uint64{2, 1}, allowed},
+		{"memory name", policy, "prctl", []uint64{0x53564d41, 0}, allowed},
 		{"any", policy, "accept", []uint64{3}, allowed},
 		{"any", policy, "accept4", []uint64{3}, allowed},
 
@@ -199,7 +204,7 @@ func anywhere(entries string) string {
 }
 
 func TestSupervisionAndNames(t *testing.T) {
-	for _, name := range []string{"connect", "sendto", "sendmsg", "sendmmsg", "listen", "setsockopt", "socket", "seccomp", "io_uring_setup", "io_uring_enter", "io_uring_register"} {
+	for _, name := range []string{"connect", "sendto", "sendmsg", "sendmmsg", "listen", "setsockopt", "socket", "bind", "prctl", "seccomp", "io_uring_setup", "io_uring_enter", "io_uring_register"} {
 		policy := supervised
 		policy.Allow = []string{name}
 		filter, err := policy.FilterFor("amd64")

@@ -27,13 +27,13 @@ func (s *supervisor) listen(c *call) outcome {
 			return result(errno)
 		}
 		if at.Port() == 0 {
-			return refused("listen", "listen tcp without a port", egress.Decision{
+			return refused("listen", "tcp without a port", egress.Decision{
 				Rule: "the kernel would choose a port that no entry of network.listen names",
 			})
 		}
 		if !slices.Contains(s.Listen, at.Port()) {
 			port := strconv.Itoa(int(at.Port()))
-			return refused("listen", "listen tcp "+at.String(), egress.Decision{
+			return refused("listen", "tcp "+at.String(), egress.Decision{
 				Rule: "no entry of network.listen names port " + port, Hint: "add " + port + " to network.listen",
 			})
 		}

@@ -33,7 +33,8 @@ func (e *ProbeError) Unwrap() error { return e.Err }
 // Probe asks for everything that a supervisor needs, and returns the first thing that is
 // missing as a [*ProbeError]. It restricts nothing, and makes one short-lived child.
 //
-// Whether a supervisor answers for this process already, only [seccomp.Listen] can tell.
+// Whether a supervisor answers for this process already, the kernel tells when a filter is
+// installed, and not before; the filters of this module's own supervised jails do.
 func Probe() error {
 	if err := probeListener(); err != nil {
 		return err
@@ -51,13 +52,18 @@ func probeListener() error {
 	}
 	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	_, _, errno = unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, 0)
-	if errno != unix.EFAULT {
+	switch errno {
+	case unix.EFAULT:
+		return nil
+	case unix.EBUSY: // a process has one supervisor at most, and its filter says that it is there
+		return &ProbeError{Need: "a process without one", Have: "an outer supervisor answers already, and there is one at most", Err: errno}
+	case unix.EINVAL:
 		return &ProbeError{
 			Need: "notified calls that only a fatal signal interrupts", Since: "Linux 5.19",
 			Have: "the kernel does not know SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", Err: errno,
 		}
 	}
-	return nil
+	return &ProbeError{Need: "seccomp(2) with a listener", Since: "Linux 5.19", Have: notAllowed(errno), Err: errno}
 }
 
 // probeWord is what a child's memory is read for.

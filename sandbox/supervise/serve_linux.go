@@ -79,6 +79,7 @@ func newSupervisor(c Config) (*supervisor, error) {
 	if err := inspectServer(c.PID); err != nil {
 		return nil, err
 	}
+	unix.Umask(socketMask)
 	if err := s.open(); err != nil {
 		s.close()
 		return nil, err
@@ -209,6 +210,8 @@ func (s *supervisor) dispatch(c *call) outcome {
 		return result(unix.EPERM)
 	}
 	switch c.nr {
+	case unix.SYS_BIND:
+		return s.bind(c)
 	case unix.SYS_CONNECT:
 		return s.connect(c)
 	case unix.SYS_SENDTO:

@@ -156,9 +156,11 @@ func realPath(fd int) (path string, isSocket bool, errno unix.Errno) {
 // is gone ends in " (deleted)" and stays below its folder; one out of this process's reach
 // does not begin with a slash.
 func (u Unix) holds(real string) bool {
-	if slices.Contains(u.Sockets, real) {
-		return true
-	}
+	return slices.Contains(u.Sockets, real) || u.own(real)
+}
+
+// own tells whether a path lies in one of the jail's own folders.
+func (u Unix) own(real string) bool {
 	return slices.ContainsFunc(u.Own, func(folder string) bool {
 		rest, below := strings.CutPrefix(real, folder)
 		return below && folder != "" && len(rest) > 1 && rest[0] == filepath.Separator

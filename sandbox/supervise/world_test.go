@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	jailtest.Main(m, harness, tcpVictims, errorVictims, datagramVictims, messageVictims, unixVictims, raceVictims, lifeVictims, relayedVictims, benchVictims)
+	jailtest.Main(m, harness, tcpVictims, errorVictims, datagramVictims, messageVictims, unixVictims, bindVictims, raceVictims, lifeVictims, relayedVictims, benchVictims)
 }
 
 // world is what a supervised victim runs in.
