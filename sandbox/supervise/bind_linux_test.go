@@ -2,6 +2,8 @@ package supervise_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -51,12 +53,31 @@ func wire6(port uint16, last byte) []byte {
 	return raw
 }
 
+// quietPort finds a port that nobody listens on, and its neighbour neither. It lies below
+// those that the kernel picks, so nobody gets it by chance (net.ipv4.ip_local_port_range).
+func quietPort(t *testing.T) uint16 {
+	t.Helper()
+	for port := 20000 + os.Getpid()%9000; port < 32000; port += 2 {
+		if free(port) && free(port+1) {
+			return uint16(port) //nolint:gosec // below 32000
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // it ends at once
+	return err == nil && l.Close() == nil
+}
+
 func netlinkWire(groups byte) []byte {
 	return []byte{unix.AF_NETLINK, 0, 0, 0, 0, 0, 0, 0, groups, 0, 0, 0}
 }
 
 func TestBind(t *testing.T) {
-	const granted, other = 29871, 29872
+	granted := quietPort(t)
+	other := granted + 1
 	internet := world{Supervision: seccomp.SupervisedInternet, Egress: []string{}, Listen: []uint16{granted}}
 	tcp, udp := func(raw []byte) binding { return binding{unix.AF_INET, unix.SOCK_STREAM, 0, raw} },
 		func(raw []byte) binding { return binding{unix.AF_INET, unix.SOCK_DGRAM, 0, raw} }
@@ -67,14 +88,14 @@ func TestBind(t *testing.T) {
 	}{
 		{"granted port", tcp(wire4(granted, 127, 0, 0, 1)), ""},
 		{"port that the kernel picks", tcp(wire4(0, 127, 0, 0, 1)), ""},
-		{"other port", tcp(wire4(other, 127, 0, 0, 1)), "tcp 127.0.0.1:29872"},
-		{"other port on every address", tcp(wire4(other, 0, 0, 0, 0)), "tcp 0.0.0.0:29872"},
+		{"other port", tcp(wire4(other, 127, 0, 0, 1)), fmt.Sprintf("tcp 127.0.0.1:%d", other)},
+		{"other port on every address", tcp(wire4(other, 0, 0, 0, 0)), fmt.Sprintf("tcp 0.0.0.0:%d", other)},
 		{"IPv6, granted port", binding{unix.AF_INET6, unix.SOCK_STREAM, 0, wire6(granted, 1)}, ""},
-		{"IPv6, other port", binding{unix.AF_INET6, unix.SOCK_STREAM, 0, wire6(other, 1)}, "tcp [::1]:29872"},
+		{"IPv6, other port", binding{unix.AF_INET6, unix.SOCK_STREAM, 0, wire6(other, 1)}, fmt.Sprintf("tcp [::1]:%d", other)},
 		{"datagrams, a port that the kernel picks", udp(wire4(0, 0, 0, 0, 0)), ""},
-		{"datagrams, a port for streams", udp(wire4(granted, 127, 0, 0, 1)), "udp 127.0.0.1:29871"},
-		{"datagrams, other port", udp(wire4(other, 0, 0, 0, 0)), "udp 0.0.0.0:29872"},
-		{"IPv6 datagrams, other port", binding{unix.AF_INET6, unix.SOCK_DGRAM, 0, wire6(other, 0)}, "udp [::]:29872"},
+		{"datagrams, a port for streams", udp(wire4(granted, 127, 0, 0, 1)), fmt.Sprintf("udp 127.0.0.1:%d", granted)},
+		{"datagrams, other port", udp(wire4(other, 0, 0, 0, 0)), fmt.Sprintf("udp 0.0.0.0:%d", other)},
+		{"IPv6 datagrams, other port", binding{unix.AF_INET6, unix.SOCK_DGRAM, 0, wire6(other, 0)}, fmt.Sprintf("udp [::]:%d", other)},
 		{"netlink", binding{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE, netlinkWire(0)}, ""},
 		{"netlink group", binding{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE, netlinkWire(1)}, "groups of netlink"},
 	}

@@ -114,12 +114,6 @@ var datagramVictims = jailtest.Victims{
 				count, _, errno = unix.Syscall(unix.SYS_WRITE, uintptr(fd), at(&content[0]), uintptr(len(content)))
 				n = int(count)
 			}
-		case "bound":
-			// A socket with a port of its own is no route probe.
-			if err := unix.Bind(fd, &unix.SockaddrInet4{}); err != nil { // the kernel picks it
-				s.Failf("binding: %v", err)
-			}
-			errno = connect(fd, raw)
 		}
 		if errno != 0 {
 			return jailtest.Outcome{Errno: errno}
@@ -362,14 +356,6 @@ func TestSendmmsgMixed(t *testing.T) {
 	if in, out := open.take(t), shut.take(t); len(in) != 2 || len(out) != 1 || r.Outcome.Note != "[8 8 8]" {
 		t.Errorf("outside came %q and %q, lengths %s", in, out, r.Outcome.Note)
 	}
-}
-
-func TestUDPBoundIsNoProbe(t *testing.T) {
-	shut := receive(t, "127.0.0.3:0")
-	r := internet("127.0.0.2:1").run(t, jailtest.User{}, "udp", "v4", "bound", shut.at.String())
-	jailtest.WantErrno(t, r, unix.EACCES)
-	wantDenied(t, r, "connect", "udp "+shut.at.String())
-	jailtest.WantOK(t, jailtest.Run(t, "udp", "v4", "bound", shut.at.String()))
 }
 
 func TestUDPReconnect(t *testing.T) {
