@@ -111,5 +111,22 @@ func sameTarget(a, b *egress.Rule) bool {
 // relayPorts are the ports on which names: strict has a relay check names.
 var relayPorts = [...]uint16{80, 443, 8080, 8443}
 
+// NamesHeld says how the name of a rule is held, whatever the rule's word is: names: strict
+// has a relay on some ports alone. Note is for people, when it differs; both are "" for an
+// address rule.
+func NamesHeld(r *egress.Rule) (names NamesMode, note string) {
+	switch {
+	case r.Host == "":
+		return "", ""
+	case r.Names == egress.Pinned:
+		return NamesPinned, ""
+	case !relayed(r.Ports):
+		return NamesPinned, "not a TLS or HTTP port"
+	case !onlyRelayed(r.Ports):
+		return NamesStrict, "on TLS and HTTP ports; else pinned"
+	}
+	return NamesStrict, ""
+}
+
 // relayed tells whether some port of a range is one of them.
 func relayed(p egress.Ports) bool { return slices.ContainsFunc(relayPorts[:], p.Holds) }

@@ -15,11 +15,31 @@ func checkEgress(s string) (string, *problem) {
 	case EgressNone, EgressAll:
 		return "", wrong(fmt.Sprintf(`write "egress: %s" without a list`, s), "%q is not a host: it stands alone or not at all", s)
 	case EgressPublic:
+		return "", wrong(`write public in the list itself, or "public:443" for a host of that name`, "%q is a word and not a host", s)
+	}
+	if word := meantWord(s); word != "" {
+		return "", wrong(fmt.Sprintf(`did you mean %q? a host of that name is written with its port: "%s:443"`, word, strings.TrimSuffix(s, ".")), "%q reads like the word %s, not like a host", s, word)
 	}
 	if _, err := egress.ParseRule(s); err != nil {
 		return "", ruleProblem(err)
 	}
 	return s, nil
+}
+
+// meantWord is the word of network.egress that an entry without a dot and a port most likely
+// is: one that differs in case or by one letter. "" for none. Taken for a host, NONE would
+// be a name that somebody may answer for.
+func meantWord(s string) string {
+	s = strings.TrimSuffix(s, ".")
+	if len(s) > len(EgressPublic)+1 || strings.ContainsAny(s, ".:/*") {
+		return ""
+	}
+	for _, word := range [...]EgressMode{EgressNone, EgressPublic, EgressAll} {
+		if edits(strings.ToLower(s), string(word)) <= 1 {
+			return string(word)
+		}
+	}
+	return ""
 }
 
 // ruleProblem is what package egress found wrong with a rule.

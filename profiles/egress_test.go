@@ -25,12 +25,23 @@ func TestEgressEntries(t *testing.T) {
 		{entry: "bücher.example:443"},
 
 		{entry: "https://api.github.com", problem: `egress rule "https://api.github.com" is a URL | write "api.github.com:443"`},
-		{entry: "a.example:0", problem: `egress rule "a.example:0" has port 0, which is none`},
+		{entry: "a.example:0", problem: `egress rule "a.example:0" has port 0, which is none | a rule is one of HOST, HOST:PORT, HOST:FIRST-LAST, *.DOMAIN:PORT, ADDRESS:PORT, PREFIX/LENGTH:PORT; IPv6 in brackets, ports from 1 to 65535, 443 when there is none`},
 		{entry: "user@a.example:22", problem: `egress rule "user@a.example:22" names a user, which egress rules do not | write "a.example:22"`},
 		{entry: "0x7f.1:80", problem: `egress rule "0x7f.1:80" has an address in an odd spelling | write "127.0.0.1:80"`},
 		{entry: "metadata.google.internal:80", problem: `egress rule "metadata.google.internal:80" is a cloud's metadata service, which host rules do not reach | write its address, as in "169.254.169.254:80", if the server may have this machine's cloud credentials`},
 		{entry: "none", problem: `"none" is not a host: it stands alone or not at all | write "egress: none" without a list`},
 		{entry: "all", problem: `"all" is not a host: it stands alone or not at all | write "egress: all" without a list`},
+		{entry: "None", problem: `"None" reads like the word none, not like a host | did you mean "none"? a host of that name is written with its port: "None:443"`},
+		{entry: "nine", problem: `"nine" reads like the word none, not like a host | did you mean "none"? a host of that name is written with its port: "nine:443"`},
+		{entry: "PUBLIC", problem: `"PUBLIC" reads like the word public, not like a host | did you mean "public"? a host of that name is written with its port: "PUBLIC:443"`},
+		{entry: "pubic", problem: `"pubic" reads like the word public, not like a host | did you mean "public"? a host of that name is written with its port: "pubic:443"`},
+		{entry: "pulbic", problem: `"pulbic" reads like the word public, not like a host | did you mean "public"? a host of that name is written with its port: "pulbic:443"`},
+		{entry: "ALL", problem: `"ALL" reads like the word all, not like a host | did you mean "all"? a host of that name is written with its port: "ALL:443"`},
+		{entry: "al", problem: `"al" reads like the word all, not like a host | did you mean "all"? a host of that name is written with its port: "al:443"`},
+		{entry: "none:443"},
+		{entry: "pubic:443"},
+		{entry: "public.example"},
+		{entry: "republic"},
 		{entry: "", problem: `network.egress: the text is empty | write one, or remove it`},
 	}
 	for _, tt := range tests {
@@ -66,7 +77,9 @@ func TestEgressMappings(t *testing.T) {
 		{"{}", "network.egress: the entry has no host" + form},
 		{"{to: }", "network.egress.to: no value | write one, or remove the key; text that means nothing to YAML needs quotes"},
 		{"{to: [a.example]}", "network.egress.to: expected text, found a list"},
-		{"{to: \"a.example:0\"}", `egress rule "a.example:0" has port 0, which is none`},
+		{"{to: \"a.example:0\"}", `egress rule "a.example:0" has port 0, which is none | a rule is one of HOST, HOST:PORT, HOST:FIRST-LAST, *.DOMAIN:PORT, ADDRESS:PORT, PREFIX/LENGTH:PORT; IPv6 in brackets, ports from 1 to 65535, 443 when there is none`},
+		{"{to: public}", `"public" is a word and not a host | write public in the list itself, or "public:443" for a host of that name`},
+		{"{to: Public}", `"Public" reads like the word public, not like a host | did you mean "public"? a host of that name is written with its port: "Public:443"`},
 		{"{to: a.example, names: pined}", `network.egress.names: "pined" is not known | did you mean "pinned"?`},
 		{"{to: a.example, names: }", "network.egress.names: no value | write one, or remove the key; text that means nothing to YAML needs quotes"},
 		{"{to: a.example, name: pinned}", `unknown key "name" in an entry of "network.egress" | did you mean "names"?`},
@@ -200,8 +213,9 @@ func TestEgressResidual(t *testing.T) {
 		strict, pinned, wildcard = "names: strict checks", "held by the addresses", "any name below these resolves"
 		public, names, strangers = "public is every host", "the name servers of this machine", "strangers can publish"
 		parent, special          = "a supervisor stays", "holds special addresses"
+		cloud, one               = "cloud credentials to whoever asks", "no places on the public Internet"
 	)
-	all := []string{strict, pinned, wildcard, public, names, strangers, parent, special}
+	all := []string{strict, pinned, wildcard, public, names, strangers, parent, special, cloud, one}
 	tests := []struct {
 		egress string
 		want   []string
@@ -214,7 +228,12 @@ func TestEgressResidual(t *testing.T) {
 		{"[\"a.example:22-90\"]", []string{strict, pinned, names, parent}},
 		{"[{to: a.example, names: pinned}]", []string{pinned, names, parent}},
 		{"[\"*.a.example\"]", []string{strict, wildcard, names, parent}},
-		{"[\"192.0.2.1:443\"]", []string{parent}},
+		{"[\"192.0.2.1:443\"]", []string{parent, one}},
+		{"[\"8.8.8.8:443\"]", []string{parent}},
+		{"[\"localhost:6379\"]", []string{parent, one}},
+		{"[\"169.254.169.254:80\"]", []string{parent, cloud}},
+		{"[\"[fd00:ec2::254]:80\", \"10.0.0.7:80\"]", []string{parent, cloud, one}},
+		{"[\"10.0.0.0/8:80\"]", []string{parent}},
 		{"[\"0.0.0.0/0:443\"]", []string{parent, special}},
 		{"[github.com]", []string{strict, names, strangers, parent}},
 		{"[gist.github.com]", []string{strict, names, strangers, parent}},

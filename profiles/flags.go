@@ -80,7 +80,7 @@ func fromHere(path string) string {
 
 func checkGiven(text string, check func(string) (string, *problem)) (string, *problem) {
 	if text == "" {
-		return "", wrong("", "the value is empty")
+		return "", wrong("give it a value, or leave the flag out", "the value is empty")
 	}
 	return check(text)
 }
@@ -160,7 +160,7 @@ func flagEgress(errs *Errors, net *Network, given []string) Network {
 				out.Hosts, out.HostsAt, out.Names = nil, Position{}, Sourced[NamesMode]{}
 			}
 		default:
-			rule, bad := checkGiven(text, checkEgress)
+			rule, bad := checkEgress(text)
 			if bad != nil {
 				*errs = append(*errs, bad.at(at))
 				continue

@@ -59,6 +59,12 @@ func (c *compiler) openEgress(p egress.Policy) {
 	if p.Mode == egress.Public || kinds.hosts {
 		c.stays(promiseNetwork, "the name servers of this machine see the names that the server looks up")
 	}
+	if len(kinds.metadata) > 0 {
+		c.stays(promiseNetwork, "these hand out this machine's cloud credentials to whoever asks: "+strings.Join(kinds.metadata, ", "))
+	}
+	if len(kinds.special) > 0 {
+		c.stays(promiseNetwork, "these are no places on the public Internet but of this machine or its networks, where services often trust whoever reaches them: "+strings.Join(kinds.special, ", "))
+	}
 	for _, line := range kinds.wide {
 		c.stays(promiseNetwork, line)
 	}
@@ -71,6 +77,7 @@ func (c *compiler) openEgress(p egress.Policy) {
 type ruleKinds struct {
 	hosts                                      bool
 	strict, pinned, wildcards, wide, published []string
+	metadata, special                          []string // single addresses
 }
 
 func kindsOf(p egress.Policy) ruleKinds {
@@ -81,6 +88,7 @@ func kindsOf(p egress.Policy) ruleKinds {
 			k.wide = append(k.wide, r.String()+" "+wide)
 		}
 		if r.Host == "" {
+			k.address(r)
 			continue
 		}
 		k.hosts = true
@@ -98,6 +106,19 @@ func kindsOf(p egress.Policy) ruleKinds {
 		}
 	}
 	return k
+}
+
+// address sorts a rule for one address. Of whole networks [egress.Rule.Wide] tells.
+func (k *ruleKinds) address(r *egress.Rule) {
+	if !r.Prefix.IsSingleIP() {
+		return
+	}
+	switch why := egress.Special(r.Prefix.Addr()); {
+	case strings.Contains(why, "cloud metadata"):
+		k.metadata = append(k.metadata, r.String())
+	case why != "":
+		k.special = append(k.special, r.String()+" ("+why+")")
+	}
 }
 
 // onlyRelayed tells whether a relay checks names on every port of a range.

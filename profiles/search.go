@@ -92,10 +92,15 @@ func closeShelves(shelves []shelf) {
 // ends in .yaml, else a name, looked for in order. A profile that is there and cannot be
 // read is an error; the search does not go on behind it.
 func (s Search) Find(nameOrFile string) (*Profile, error) {
+	return s.FindAt(nameOrFile, Position{File: "--profile"})
+}
+
+// FindAt is Find for a word that was written elsewhere. Errors about the word have the
+// place; the zero Position is no place.
+func (s Search) FindAt(nameOrFile string, at Position) (*Profile, error) {
 	if strings.Contains(nameOrFile, "/") || strings.HasSuffix(nameOrFile, suffix) {
 		return ParseFile(nameOrFile)
 	}
-	at := Position{File: "--profile"}
 	if _, bad := checkName(nameOrFile); bad != nil {
 		return nil, Errors{bad.at(at)}
 	}

@@ -39,7 +39,8 @@ type Opened struct {
 }
 
 // Open resolves every path of a plan once and keeps it by descriptor. It changes nothing.
-// Errors are *[GrantError] values; they name the grant and where it was written.
+// Errors are *[GrantError] values, which name the grant and where it was written, or a
+// *[JailedError].
 func Open(p Plan) (*Opened, error) {
 	o := &Opened{Plan: p, Grants: make([]OpenedGrant, 0, len(p.Grants))}
 	guards := newGuards(p.Guarded)
@@ -90,6 +91,11 @@ func openGrant(p Plan, g Grant) (OpenedGrant, error) {
 	}
 	fd, err := openPath(g)
 	if err != nil {
+		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+			if jailed := ProbeOpen(); jailed != nil {
+				return og, jailed
+			}
+		}
 		if g.Presence == Optional && absent(err) {
 			og.State = Skipped
 			return og, nil
@@ -145,6 +151,55 @@ func openPath(g Grant) (int, error) {
 			return fd, err
 		}
 	}
+}
+
+// JailedError says that a filter of an outer jail refuses what starting a jail needs.
+type JailedError struct {
+	Call string // "openat2(2)"
+	Err  error  // the filter's answer
+}
+
+// Error names the call and the answer.
+func (e *JailedError) Error() string {
+	return fmt.Sprintf("this process is in a jail already: an outer jail refuses %s: %v", e.Call, e.Err)
+}
+
+// Unwrap returns the filter's answer.
+func (e *JailedError) Unwrap() error { return e.Err }
+
+// Hint is the cure, for a person.
+func (e *JailedError) Hint() string {
+	return "one jail cannot start in another: start this server from outside, as the host's own child"
+}
+
+// ProbeOpen tells whether plans can be opened at all; it changes nothing. openat2(2) is
+// Linux 5.6, older than any kernel with Landlock (5.13), so a newer kernel that does not
+// know it has a filter in front that pretends so, or forbids it: a *[JailedError].
+func ProbeOpen() error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC})
+	if err == nil {
+		return unix.Close(fd)
+	}
+	if knowsOpenat2() && (errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)) {
+		return &JailedError{Call: "openat2(2)", Err: err}
+	}
+	return fmt.Errorf("opening the root folder with openat2(2): %w", err)
+}
+
+// knowsOpenat2 tells whether the kernel's version is 5.6 or later.
+func knowsOpenat2() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	major, rest, _ := strings.Cut(unix.ByteSliceToString(u.Release[:]), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	first, err := strconv.Atoi(major)
+	if err != nil {
+		return false
+	}
+	second, err := strconv.Atoi(strings.TrimRight(minor, "-+abcdefghijklmnopqrstuvwxyz_"))
+	return first > 5 || first == 5 && err == nil && second >= 6
 }
 
 // absent is the one kind of failure that an optional grant may have: a path that is not

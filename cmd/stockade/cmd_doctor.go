@@ -25,14 +25,16 @@ DESCRIPTION
     plan needs the layer does not start.
 
     With --json:
-        {"kernel", "arch", "landlock_abi", "uid", "starts",
+        {"kernel", "arch", "landlock_abi", "uid", "starts", "jailed",
          "layers": [{"layer", "verdict", "since", "detail", "without"}],
          "supervisor": {"verdict", "since", "detail", "without"}, "open": [...]}
     "starts" tells whether a server with the empty profile starts on this kernel; "open"
-    lists what no layer covers here.
+    lists what no layer covers here. "jailed" is "" unless this process is in a jail of its
+    own, in which no other jail starts: then it says how that was seen. Ask again outside.
 
 EXIT STATUS
-    0    servers start on this kernel, with every layer that the empty profile needs
+    0    servers start on this kernel, with every layer that the empty profile needs (but
+         not from inside a jail, which the last line then says)
     1    they do not
     125  stockade could not tell
 `
@@ -64,6 +66,7 @@ type diagnosis struct {
 	LandlockABI int               `json:"landlock_abi"`
 	UID         int               `json:"uid"`
 	Starts      bool              `json:"starts"`
+	Jailed      string            `json:"jailed"`
 	Layers      []layerVerdict    `json:"layers"`
 	Supervisor  supervisorVerdict `json:"supervisor"`
 	Open        []string          `json:"open"`
@@ -124,6 +127,9 @@ func diagnose() (diagnosis, error) {
 		}
 	}
 	d.Supervisor = judgeSupervisor(supervise.Probe())
+	if jailed, ok := errors.AsType[*sandbox.JailedError](sandbox.ProbeOpen()); ok {
+		d.Jailed = jailed.Error()
+	}
 	return d, nil
 }
 
@@ -192,8 +198,11 @@ func writeDiagnosis(w io.Writer, d diagnosis) error {
 		fmt.Fprintf(w, "  %s\n", o)
 	}
 	verdict := "Servers start here."
-	if !d.Starts {
+	switch {
+	case !d.Starts:
 		verdict = "Servers do not start here."
+	case d.Jailed != "":
+		verdict = "Servers start on this kernel, but not from here: " + escape(d.Jailed) + "."
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", verdict)
 	return err

@@ -18,8 +18,12 @@ const logAbout = `
 DESCRIPTION
     Prints what servers asked for and were refused by their supervisor: connections, names,
     datagrams, Unix sockets and listening, one line each, the oldest first, with the rule
-    that decided and how to allow it. What the kernel alone refuses (files, programs, and
-    the network of servers without a supervisor) is not in it.
+    that decided and how to allow it. What the kernel alone refuses is not in it: files,
+    programs, and all of the network, binding a port included, of servers without a
+    supervisor (whose profile has no rules or public in network.egress, nor network.unix).
+
+    At most 600 refusals of a run are written in a minute; a line tells how many more there
+    were. Lookups of names come without the process that asked.
 
     The log is $XDG_STATE_HOME/stockade/log/denials.jsonl (~/.local/state when unset). At
     4 MiB it becomes denials.1.jsonl, in place of the one before. It holds what was asked
@@ -28,7 +32,8 @@ DESCRIPTION
     With --json, one object a line, as in the log:
         {"time", "profile", "program", "pid", "call", "asked", "rule", "hint"}
     "unlogged" is there too when so many refusals before this one came too fast to be
-    logged.
+    logged. A line with "unlogged" and an empty "call" is no refusal: it tells of those
+    that no other line followed.
 
 EXIT STATUS
     0    done, also when there is nothing to print
@@ -88,6 +93,8 @@ func runLog(ctx context.Context, opts *logOptions, std stdio) error {
 	switch {
 	case p.unreadable > 0:
 		std.say(sayWarning, fmt.Sprintf("%s of the log could not be read", counted(p.unreadable, "line")))
+	case r.dir == 0 && !opts.follow:
+		std.say(sayNote, fmt.Sprintf("there is no log at %q: no refusal was written to it", folder))
 	case p.printed == 0 && !opts.follow:
 		std.say(sayNote, "nothing was refused, or nothing that fits; what the kernel alone refuses is not logged")
 	}
@@ -136,6 +143,11 @@ func (p *logPrinter) print(line []byte) error {
 		_, err := p.out.Write(append(bytes.Clone(line), '\n'))
 		return err
 	}
+	at := e.Time.Local().Format("2006-01-02 15:04:05")
+	if e.Call == "" {
+		_, err := fmt.Fprintf(p.out, "%s  %s  (%s up to here came too fast to be logged)\n", at, escape(e.Profile), counted(e.Unlogged, "refusal"))
+		return err
+	}
 	if e.Unlogged > 0 {
 		if _, err := fmt.Fprintf(p.out, "(%s before this one came too fast to be logged)\n", counted(e.Unlogged, "refusal")); err != nil {
 			return err
@@ -145,14 +157,14 @@ func (p *logPrinter) print(line []byte) error {
 	if e.PID > 0 {
 		text = fmt.Sprintf("[%d] %s", e.PID, text)
 	}
-	_, err := fmt.Fprintf(p.out, "%s  %s  %s\n", e.Time.Local().Format("2006-01-02 15:04:05"), escape(e.Profile), escape(text))
+	_, err := fmt.Fprintf(p.out, "%s  %s  %s\n", at, escape(e.Profile), escape(text))
 	return err
 }
 
 func readEntry(line []byte) (denialEntry, bool) {
 	var e denialEntry
 	err := json.Unmarshal(line, &e)
-	return e, err == nil && !e.Time.IsZero() && e.Call != ""
+	return e, err == nil && !e.Time.IsZero() && (e.Call != "" || e.Unlogged > 0)
 }
 
 // logReader hands the lines of the log on, oldest first.

@@ -158,7 +158,7 @@ func runProfileShow(name string, std stdio) error {
 	if err != nil {
 		return err
 	}
-	p, err := m.search().Find(name)
+	p, err := m.search().FindAt(name, profiles.Position{})
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func runProfileDiff(opts *profileDiffOptions, a, b string, server []string, std 
 	}
 	var plans [2]profiles.Resolved
 	for i, name := range [2]string{a, b} {
-		profile, err := m.search().Find(name)
+		profile, err := m.search().FindAt(name, profiles.Position{})
 		if err != nil {
 			return err
 		}

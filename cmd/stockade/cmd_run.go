@@ -15,6 +15,19 @@ DESCRIPTION
     into the jail and executes COMMAND in place: the server keeps the process number, the
     standard streams and the signals that its host sends, and stockade is gone.
 
+    With rules or public in network.egress, or with network.unix, stockade stays instead, as
+    a supervisor. The server is then its child: signals (Ctrl-C too) are handed on, the exit
+    status is the server's or 128 + N when signal N ended it, and what the server started
+    ends with it, also in sessions of its own (setsid). Each refusal of the supervisor is a
+    line on standard error and in "stockade log".
+
+    Without a supervisor the kernel alone refuses the network, and no line tells of it: a
+    socket is EAFNOSUPPORT ("address family not supported"), a name EAI_AGAIN or "could not
+    resolve". --egress HOST, for this run, or network.egress in the profile lets it out.
+    A RULE is HOST, HOST:PORT, HOST:FIRST-LAST, *.DOMAIN:PORT, ADDRESS:PORT or
+    PREFIX/LENGTH:PORT; the port is 443 when there is none, for addresses too.
+    "--egress none" adds nothing, and is an error when the profile grants more than that.
+
     The words after "--" are the server's. They are never parsed, joined or split, and no
     shell sees them.
 

@@ -61,6 +61,7 @@ type writeLimit struct {
 	begin time.Time
 	lines int
 	left  int
+	last  time.Time // of the latest that was left out
 }
 
 // admit tells whether a refusal is logged, and how many before it were not.
@@ -70,9 +71,16 @@ func (w *writeLimit) admit(at time.Time) (left int, write bool) {
 	}
 	if w.lines >= writeLines {
 		w.left++
+		w.last = at
 		return 0, false
 	}
 	left, w.left = w.left, 0
 	w.lines++
 	return left, true
+}
+
+// rest takes the count of what was left out, and when the last of it was.
+func (w *writeLimit) rest() (last time.Time, left int) {
+	left, w.left = w.left, 0
+	return w.last, left
 }

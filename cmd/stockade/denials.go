@@ -43,8 +43,13 @@ type denialEntry struct {
 	Rule    string    `json:"rule"`
 	Hint    string    `json:"hint"`
 	// Unlogged counts refusals of this run before this one that came too fast for a line
-	// of their own.
+	// of their own. A line without a call is no refusal: it only tells of them.
 	Unlogged int `json:"unlogged,omitempty"`
+}
+
+// newMark makes the line that tells of refusals without a line after which none came.
+func newMark(at time.Time, profile string, unlogged int) denialEntry {
+	return denialEntry{Time: at, Profile: bounded(profile), Unlogged: unlogged}
 }
 
 // newEntry makes a line from a refusal. Texts are bounded, and bytes that JSON cannot hold
@@ -82,6 +87,7 @@ type denialLog struct {
 	mu       sync.Mutex
 	told     tellLimit
 	logged   writeLimit
+	lost     int         // of those that were not told, how many are not in the log either
 	flush    *time.Timer // tells how many lines were left out when no refusal follows
 	deaf     bool        // the log cannot be written; said once
 	finished bool
@@ -98,34 +104,63 @@ func (l *denialLog) deny(d egress.Denial) {
 	e := newEntry(d, l.profile)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.log(e)
+	written := l.log(e)
 	left, tell := l.told.admit(e.Time, e.Call+" "+e.Asked)
 	l.more(left)
-	switch {
-	case tell:
+	if tell {
 		l.std.say(sayNote, denialText(e))
-	case l.flush == nil && !l.finished:
+	} else if !written {
+		l.lost++
+	}
+	if (!tell || l.logged.left > 0) && l.flush == nil && !l.finished {
 		l.flush = time.AfterFunc(tellWindow, l.flushed)
 	}
 }
 
-// log appends an entry, and says once when that fails: a server goes on without its log.
-func (l *denialLog) log(e denialEntry) {
+// log appends an entry and tells whether it is in the log.
+func (l *denialLog) log(e denialEntry) bool {
 	unlogged, write := l.logged.admit(e.Time)
 	if !write {
-		return
+		return false
 	}
 	e.Unlogged = unlogged
-	if err := appendEntry(l.folder, e); err != nil && !l.deaf {
+	return l.append(e)
+}
+
+// append says once when it fails: a server goes on without its log.
+func (l *denialLog) append(e denialEntry) bool {
+	err := appendEntry(l.folder, e)
+	if err != nil && !l.deaf {
 		l.deaf = true
 		l.std.say(sayWarning, "refusals are told here alone: "+err.Error())
 	}
+	return err == nil
 }
 
+// more tells how many refusals got no line here, and how many of them have one in the log.
 func (l *denialLog) more(n int) {
-	if n > 0 {
-		l.std.say(sayNote, counted(n, "more refusal")+`; "stockade log" lists them`)
+	if n == 0 {
+		return
 	}
+	text := counted(n, "more refusal")
+	switch logged := n - l.lost; {
+	case l.lost == 0:
+		text += `; "stockade log" lists them`
+	case logged > 0:
+		text += fmt.Sprintf(`; "stockade log" lists %d of them`, logged)
+	default:
+		text += "; the log has no line for them"
+	}
+	l.lost = 0
+	l.std.say(sayNote, text)
+}
+
+// rest tells here and in the log of what was left out and no later line told of.
+func (l *denialLog) rest() {
+	if at, unlogged := l.logged.rest(); unlogged > 0 {
+		l.append(newMark(at, l.profile, unlogged))
+	}
+	l.more(l.told.rest())
 }
 
 // flushed ends a minute in which lines were left out and after which none came.
@@ -134,7 +169,7 @@ func (l *denialLog) flushed() {
 	defer l.mu.Unlock()
 	l.flush = nil
 	if !l.finished {
-		l.more(l.told.rest())
+		l.rest()
 	}
 }
 
@@ -147,17 +182,25 @@ func (l *denialLog) close() {
 		l.flush.Stop()
 		l.flush = nil
 	}
-	l.more(l.told.rest())
+	l.rest()
 }
 
-// denialText is one refusal as a sentence.
+// denialText is one refusal as a sentence. The call is in it unless what was asked for says
+// it already: "unix /run/x.sock", "listen tcp 0.0.0.0:80", "name evil.example".
 func denialText(e denialEntry) string {
-	text := "refused: " + e.Call + " " + e.Asked
+	text := "refused: "
+	if e.Call != "dns" && !strings.HasPrefix(e.Asked, e.Call+" ") {
+		text += e.Call + " "
+	}
+	text += e.Asked
 	if e.Program != "" {
 		text = e.Program + ": " + text
 	}
 	if e.Rule != "" {
 		text += ": " + e.Rule
+	}
+	if _, _, answered := answeredName(e.Call, e.Asked); answered {
+		text += ", and " + neverSpecial
 	}
 	if e.Hint != "" {
 		text += "; to allow it, " + e.Hint

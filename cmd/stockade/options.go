@@ -104,7 +104,7 @@ func (o *launchOptions) flags() []cli.Flag {
 		&cli.GenericFlag{Name: "read", Value: &o.read, Usage: "`PATH` also grant reading; may be repeated, as all below"},
 		&cli.GenericFlag{Name: "write", Value: &o.write, Usage: "`PATH` also grant reading and writing"},
 		&cli.GenericFlag{Name: "exec", Value: &o.exec, Usage: "`PROGRAM` also grant executing, by name or absolute path"},
-		&cli.GenericFlag{Name: "egress", Value: &o.egress, Usage: "`none|public|all|HOST:PORT` also grant connecting"},
+		&cli.GenericFlag{Name: "egress", Value: &o.egress, Usage: "`none|public|all|RULE` also grant connecting"},
 		&cli.GenericFlag{Name: "listen", Value: &o.listen, Usage: "`PORT` also grant binding this TCP port"},
 		&cli.GenericFlag{Name: "unix", Value: &o.unix, Usage: "`PATH` also grant connecting to this Unix socket"},
 		&cli.GenericFlag{Name: "env", Value: &o.env, Usage: "`NAME[=VALUE]` also pass, or set, this variable"},

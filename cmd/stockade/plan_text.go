@@ -123,6 +123,9 @@ func networkRows(n networkView) [][]string {
 		names := "address"
 		if r.Names != "" {
 			names = "names: " + r.Names
+			if r.note != "" {
+				names += " (" + r.note + ")"
+			}
 		}
 		rows = append(rows, []string{"  rule", r.To, names, place(r.Origin)})
 	}

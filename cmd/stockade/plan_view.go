@@ -70,11 +70,14 @@ type networkView struct {
 	Supervised bool         `json:"supervised"`
 }
 
-// ruleView is one rule of egress. Names is "" where there is no name to hold.
+// ruleView is one rule of egress. Names is how the name is held on the rule's ports, "" where
+// there is none to hold.
 type ruleView struct {
 	To     string     `json:"to"`
 	Names  string     `json:"names"`
 	Origin originView `json:"origin"`
+
+	note string // what to add to Names, for people
 }
 
 type socketView struct {
@@ -201,9 +204,8 @@ func viewNetwork(p sandbox.Plan) networkView {
 	for i := range p.Network.Rules.Rules {
 		r := &p.Network.Rules.Rules[i]
 		rule := ruleView{To: r.String(), Origin: originView(profiles.RuleOrigin(r))}
-		if r.Host != "" {
-			rule.Names = r.Names.String()
-		}
+		names, note := profiles.NamesHeld(r)
+		rule.Names, rule.note = string(names), note
 		v.Rules = append(v.Rules, rule)
 	}
 	for _, g := range p.Network.Unix {

@@ -192,6 +192,7 @@ func kernelWithout() {
 		"landlock_restrict_self":  unix.SYS_LANDLOCK_RESTRICT_SELF,
 		"close_range":             unix.SYS_CLOSE_RANGE,
 		"seccomp":                 unix.SYS_SECCOMP,
+		"openat2":                 unix.SYS_OPENAT2,
 	}
 	errnos := map[string]unix.Errno{"ENOSYS": unix.ENOSYS, "EOPNOTSUPP": unix.EOPNOTSUPP, "EPERM": unix.EPERM, "EINVAL": unix.EINVAL}
 	nr, known := calls[os.Args[1]]

@@ -113,6 +113,7 @@ func (s *supervision) openNetwork(rules egress.Policy) error {
 	c.Servers = egress.Servers(resolv)
 	known := egress.ParseHosts(hosts)
 	c.Egress = egress.NewDecider(rules, known)
+	c.Deny = newSpecialNames(rules.Rules, known, c.Deny).report
 	if c.Stub, err = egress.NewStub(c.Egress, c.Servers, c.Deny); err != nil {
 		return fmt.Errorf("starting the resolver: %w", err)
 	}

@@ -34,23 +34,29 @@ func (s stdio) say(v voice, text string) {
 	_, _ = io.WriteString(s.err, "stockade: "+string(v)+": "+escape(text)+"\n")
 }
 
-// fail prints what went wrong: one error line for each problem, and one hint.
+// fail prints what went wrong: each problem is one error line, with its own hint after it.
+// Where no problem has one there is a hint for all of them.
 func (s stdio) fail(err error) {
 	if _, told := errors.AsType[*toldError](err); told {
 		return
 	}
-	problems, hint := []string{err.Error()}, hintOf(err)
 	var many profiles.Errors
-	if errors.As(err, &many) && len(many) > 0 {
-		problems = problems[:0]
-		for i := range many {
-			problems = append(problems, many[i].Error())
+	if !errors.As(err, &many) || len(many) == 0 {
+		s.say(sayError, err.Error())
+		s.say(sayHint, hintOf(err))
+		return
+	}
+	hinted := false
+	for i := range many {
+		s.say(sayError, many[i].Error())
+		if many[i].Hint != "" {
+			s.say(sayHint, many[i].Hint)
+			hinted = true
 		}
 	}
-	for _, p := range problems {
-		s.say(sayError, p)
+	if !hinted {
+		s.say(sayHint, hintOf(err))
 	}
-	s.say(sayHint, hint)
 }
 
 // toldError is a failure whose lines are on standard error already, from a child process.

@@ -80,8 +80,16 @@ func TestFail(t *testing.T) {
 	}{
 		{"usage", &usageError{problem: "no", hint: "yes"}, "stockade: error: no\nstockade: hint: yes\n"},
 		{
-			"all problems of a profile, one hint", fmt.Errorf("reading: %w", many),
+			"problems of a profile, one with a cure", fmt.Errorf("reading: %w", many),
 			"stockade: error: a.yaml:1:2: first\\nline\nstockade: error: a.yaml:3:4: second\nstockade: hint: do it\n",
+		},
+		{
+			"each problem has its own cure", profiles.Errors{{Message: "a", Hint: "b"}, {Message: "c", Hint: "d"}},
+			"stockade: error: a\nstockade: hint: b\nstockade: error: c\nstockade: hint: d\n",
+		},
+		{
+			"problems without a cure", profiles.Errors{{Message: "a"}, {Message: "c"}},
+			"stockade: error: a\nstockade: error: c\nstockade: hint: " + hintOf(errors.New("bare")) + "\n",
 		},
 		{"told by the child", &toldError{status: 125}, ""},
 	}

@@ -24,11 +24,14 @@ var (
 type RuleError struct {
 	Text    string // the entry as written
 	Problem string // what is wrong, to follow the entry: `is a URL`
-	Hint    string // what to write instead: `write "api.github.com:443"`; "" when there is nothing
+	Hint    string // what to write instead: `write "api.github.com:443"`, or which forms there are
 }
 
 // Error returns the quoted entry and what is wrong with it, without the hint.
 func (e *RuleError) Error() string { return "egress rule " + quoted(e.Text) + " " + e.Problem }
+
+// forms is the hint when nobody can tell what was meant.
+const forms = "a rule is one of HOST, HOST:PORT, HOST:FIRST-LAST, *.DOMAIN:PORT, ADDRESS:PORT, PREFIX/LENGTH:PORT; IPv6 in brackets, ports from 1 to 65535, 443 when there is none"
 
 // fault is what is wrong with a text, and what its writer may have meant.
 type fault struct {
@@ -68,13 +71,16 @@ func ParseRule(text string) ([]Rule, error) {
 		e.Hint = "write " + strconv.Quote(candidate)
 		break
 	}
+	if e.Hint == "" {
+		e.Hint = forms
+	}
 	return nil, e
 }
 
 func parse(text string) ([]Rule, *fault) {
 	switch {
 	case text == "":
-		return nil, &fault{problem: "is empty", advice: `write a host and a port, as in "api.example.com:443"`}
+		return nil, &fault{problem: "is empty", advice: forms}
 	case len(text) > maxText:
 		return nil, &fault{problem: "has " + strconv.Itoa(len(text)) + " characters"}
 	case !utf8.ValidString(text):
@@ -87,6 +93,9 @@ func parse(text string) ([]Rule, *fault) {
 	}
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
 		return nil, &fault{problem: "names a user, which egress rules do not", meant: text[at+1:]}
+	}
+	if isPort(text) {
+		return nil, &fault{problem: "is a port alone, which is no rule", advice: `write the host before it, as in "api.example.com:` + text + `"`}
 	}
 	target, portText, wrong := split(text)
 	if wrong != nil {
@@ -137,8 +146,15 @@ func split(text string) (target, ports string, wrong *fault) {
 		}
 		return withoutPath(target, ports)
 	}
-	// Where an IPv6 address ends and the port begins is anybody's guess, so none is made.
+	// Where an IPv6 address ends and the port begins is anybody's guess, so none is made: what
+	// can be read both ways gets both hints, the port first.
 	last := strings.LastIndexByte(text, ':')
+	if isBlock6(text) && isBlock6(text[:last]) && isPort(text[last+1:]) {
+		return "", "", &fault{
+			problem: "has an IPv6 address without brackets",
+			advice:  "write " + strconv.Quote("["+text[:last]+"]"+text[last:]) + ", or " + strconv.Quote("["+text+"]:"+defaultPort) + " if all of it is the address",
+		}
+	}
 	if isBlock6(text) {
 		return "", "", &fault{problem: "has an IPv6 address without brackets", meant: "[" + text + "]:" + defaultPort}
 	}
@@ -161,6 +177,34 @@ func isAddress(text string) bool {
 	return odd
 }
 
+// isPort tells whether text is a port in its only spelling.
+func isPort(text string) bool {
+	_, wrong := parsePort(text)
+	return wrong == nil
+}
+
+// zeros tells whether a number of an address has a leading zero: octal to inet_aton(3),
+// decimal to people and to many programs.
+func zeros(text string) bool {
+	for part := range strings.SplitSeq(text, ".") {
+		if len(part) > 1 && part[0] == '0' && part[1] != 'x' && part[1] != 'X' {
+			return true
+		}
+	}
+	return false
+}
+
+// oddSpelling is the fault of an address that only some programs read, and as what.
+func oddSpelling(text string, odd netip.Addr, rest string) *fault {
+	if zeros(text) {
+		return &fault{
+			problem: "has an address with leading zeros, which are ambiguous: octal to some programs, decimal to others",
+			advice:  "write each number without leading zeros",
+		}
+	}
+	return &fault{problem: "has an address in an odd spelling", meant: odd.String() + rest}
+}
+
 func isBlock6(text string) bool {
 	addr, bits, _ := strings.Cut(text, "/")
 	parsed, err := netip.ParseAddr(addr)
@@ -178,7 +222,7 @@ func parseBlock(target, ports string) (netip.Prefix, *fault) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		if odd, is := oddAddress(text); is && block {
-			return netip.Prefix{}, &fault{problem: "has an address in an odd spelling", meant: odd.String() + "/" + bits + ":" + ports}
+			return netip.Prefix{}, oddSpelling(text, odd, "/"+bits+":"+ports)
 		}
 		if six {
 			return netip.Prefix{}, &fault{problem: "has no IPv6 address in its brackets", meant: inner + ":" + ports}
@@ -214,6 +258,11 @@ func parseBlock(target, ports string) (netip.Prefix, *fault) {
 	return prefix, nil
 }
 
+// decimal4 tells whether text is four decimal numbers with dots, of any size.
+func decimal4(text string) bool {
+	return strings.Count(text, ".") == 3 && strings.Trim(text, "0123456789.") == "" && !strings.Contains(text, "..")
+}
+
 // parseHost reads a name, with or without "*." before it.
 func parseHost(rule Rule, target, ports string) ([]Rule, *fault) {
 	if target == "*" {
@@ -239,7 +288,13 @@ func parseHost(rule Rule, target, ports string) ([]Rule, *fault) {
 	}
 	if endsInNumber(host) {
 		if odd, is := oddAddress(host); is && !wildcard {
-			return nil, &fault{problem: "has an address in an odd spelling", meant: odd.String() + ":" + ports}
+			return nil, oddSpelling(host, odd, ":"+ports)
+		}
+		if decimal4(host) {
+			if zeros(host) {
+				return nil, oddSpelling(host, netip.Addr{}, "")
+			}
+			return nil, &fault{problem: "is no IPv4 address: its numbers are from 0 to 255"}
 		}
 		return nil, &fault{problem: "ends in a number, and resolvers read it as an address"}
 	}
