@@ -26,7 +26,7 @@ func (c *compiler) openNetwork() {
 		c.stays(promiseNetwork, "what listens on a granted socket may do for the server whatever it likes, and sees the supervisor's process number as the peer's (SO_PEERCRED; user and group are right)")
 	}
 	if c.out.Plan.Supervised() {
-		c.stays(promiseNetwork, "a supervisor stays as the server's parent; when it dies, the server's network stops and the server ends")
+		c.stays(promiseNetwork, "a supervisor stays as the server's parent; when it dies, the server's network stops and the server ends; what the server started may go on, with the connections that it has, when the supervisor is killed by SIGKILL")
 	}
 	if len(network.Listen) == 0 {
 		return

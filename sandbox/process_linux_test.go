@@ -118,12 +118,12 @@ func TestListenPorts(t *testing.T) {
 	eachLauncher(t, func(t *testing.T, user launcher) {
 		t.Helper()
 		g := newGround(t, user)
-		jailtest.WantErrno(t, g.jailed(t, "bind", "45671"), unix.EAFNOSUPPORT)
-		g.plan.Network.Listen = []uint16{45671}
+		jailtest.WantErrno(t, g.jailed(t, "bind", "29671"), unix.EAFNOSUPPORT)
+		g.plan.Network.Listen = []uint16{29671}
 		g.plan.Filter = listenPolicy()
-		jailtest.WantOK(t, g.jailed(t, "bind", "45671"))
-		jailtest.WantErrno(t, g.jailed(t, "bind", "45672"), unix.EACCES)
-		jailtest.WantOK(t, g.outside(t, "bind", "45672"))
+		jailtest.WantOK(t, g.jailed(t, "bind", "29671"))
+		jailtest.WantErrno(t, g.jailed(t, "bind", "29672"), unix.EACCES)
+		jailtest.WantOK(t, g.outside(t, "bind", "29672"))
 	})
 }
 

@@ -80,7 +80,9 @@ func runRun(opts *launchOptions, server []string, std stdio) error {
 		std.say(sayWarning, w)
 	}
 	if l.resolved.Plan.Supervised() {
-		denials := openDenialLog(l.machine.state, opened.Plan.Name, std)
+		lines := newSpool(std.err)
+		defer lines.close()
+		denials := openDenialLog(l.machine.state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: lines})
 		defer denials.close()
 		return superviseServer(opened, denials.deny, std)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -28,13 +29,26 @@ type supervised struct {
 // here connects to.
 func startSupervised(t *testing.T, script string) *supervised {
 	t.Helper()
+	return startSupervisedCommand(t, "/bin/sh", "-c", script)
+}
+
+func startSupervisedCommand(t *testing.T, server ...string) *supervised {
+	t.Helper()
+	s := prepareSupervised(t, server...)
+	s.start()
+	return s
+}
+
+func prepareSupervised(t *testing.T, server ...string) *supervised {
+	t.Helper()
 	home := t.TempDir()
 	profile := filepath.Join(home, "p.yaml")
 	text := "version: 1\nname: p\nfilesystem: {execute: [sleep, setsid]}\nnetwork: {egress: [\"192.0.2.1:9\"]}\n"
 	if err := os.WriteFile(profile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &supervised{t: t, cmd: exec.Command("/bin/sh", "-c", `ulimit -Sn 300; exec stockade run --profile "$0" -- /bin/sh -c "$1"`, profile, script)}
+	words := append([]string{"-c", `ulimit -Sn 300; profile=$1; shift; exec stockade run --profile "$profile" -- "$@"`, "sh", profile}, server...)
+	s := &supervised{t: t, cmd: exec.Command("/bin/sh", words...)}
 	s.cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	s.cmd.Dir = home
 	s.cmd.Stderr = &s.stderr
@@ -46,16 +60,20 @@ func startSupervised(t *testing.T, script string) *supervised {
 		t.Fatal(err)
 	}
 	s.out = bufio.NewReader(out)
+	return s
+}
+
+func (s *supervised) start() {
+	s.t.Helper()
 	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	s.t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			_ = s.cmd.Process.Kill()
 			_ = s.cmd.Wait()
 		}
 	})
-	return s
 }
 
 // line reads one line of the server's output.
@@ -259,6 +277,50 @@ func TestSupervisedOrphans(t *testing.T) {
 			gone(t, pid)
 		})
 	}
+}
+
+// TestSupervisorKeepsItsTie: the server cannot undo what ends it with its supervisor.
+func TestSupervisorKeepsItsTie(t *testing.T) {
+	const script = "import ctypes, os, sys, time\n" +
+		"c = ctypes.CDLL(None, use_errno=True)\n" +
+		"print(os.getpid(), c.prctl(1, 0, 0, 0, 0), ctypes.get_errno(), flush=True)\n" +
+		"time.sleep(600)"
+	s := startSupervisedCommand(t, "/usr/bin/python3", "-c", script)
+	var pid, answer, errno int
+	if _, err := fmt.Sscan(s.line(), &pid, &answer, &errno); err != nil {
+		t.Fatal(err)
+	}
+	if answer != -1 || unix.Errno(errno) != unix.EPERM {
+		t.Errorf("prctl(PR_SET_PDEATHSIG) answered %d, errno %d", answer, errno)
+	}
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // it was killed
+	gone(t, pid)
+}
+
+// TestUnreadStandardError: a host that does not read it holds nothing up, not even the end.
+func TestUnreadStandardError(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer write.Close()
+	const script = "import fcntl, os, socket, sys\n" +
+		"fcntl.fcntl(2, fcntl.F_SETFL, os.O_NONBLOCK)\n" +
+		"try:\n    while True: os.write(2, b'x' * 4096)\nexcept BlockingIOError: pass\n" +
+		"fcntl.fcntl(2, fcntl.F_SETFL, 0)\n" +
+		"for port in range(100):\n    e = socket.socket().connect_ex(('127.0.0.1', 20000 + port))\n    assert e == 13, e\n" +
+		"print('done', flush=True)\nos._exit(7)"
+	s := prepareSupervised(t, "/usr/bin/python3", "-c", script)
+	s.cmd.Stderr = write
+	s.start()
+	if got := s.line(); got != "done" {
+		t.Errorf("got %q", got)
+	}
+	s.end(7)
 }
 
 // TestSupervisorKilled: without its supervisor the server ends.
