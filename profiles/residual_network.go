@@ -44,7 +44,7 @@ func (c *compiler) openNetwork() {
 // openEgress says what the rules of a plan leave open.
 func (c *compiler) openEgress(p egress.Policy) {
 	if p.Mode == egress.Public {
-		c.stays(promiseNetwork, "public is every host of the Internet: what the server can read it can send to anybody, and names can carry data out; only loopback, private and other special addresses are closed")
+		c.stays(promiseNetwork, "public is every host of the Internet: what the server can read it can send to anybody, and names can carry data out; only loopback, private and other special addresses are closed, and not a public address that this machine has itself")
 	}
 	kinds := kindsOf(p)
 	if len(kinds.strict) > 0 {

@@ -84,11 +84,13 @@ func TestFail(t *testing.T) {
 			"stockade: error: a.yaml:1:2: first\\nline\nstockade: error: a.yaml:3:4: second\nstockade: hint: do it\n",
 		},
 		{
-			"each problem has its own cure", profiles.Errors{{Message: "a", Hint: "b"}, {Message: "c", Hint: "d"}},
+			"each problem has its own cure",
+			profiles.Errors{{Message: "a", Hint: "b"}, {Message: "c", Hint: "d"}},
 			"stockade: error: a\nstockade: hint: b\nstockade: error: c\nstockade: hint: d\n",
 		},
 		{
-			"problems without a cure", profiles.Errors{{Message: "a"}, {Message: "c"}},
+			"problems without a cure",
+			profiles.Errors{{Message: "a"}, {Message: "c"}},
 			"stockade: error: a\nstockade: error: c\nstockade: hint: " + hintOf(errors.New("bare")) + "\n",
 		},
 		{"told by the child", &toldError{status: 125}, ""},
