@@ -66,7 +66,9 @@ func unsupportedCgroup(have string) error {
 func cgroupFiles(l Limits) [][2]string {
 	var out [][2]string
 	if l.Memory > 0 {
-		out = append(out, [2]string{"memory.max", strconv.FormatUint(l.Memory, 10)})
+		out = append(out, [2]string{"memory.max", strconv.FormatUint(l.Memory, 10)},
+			// Else what does not fit goes to swap space, as far as there is any.
+			[2]string{"memory.swap.max", "0"})
 	}
 	if l.Processes > 0 {
 		out = append(out, [2]string{"pids.max", strconv.FormatUint(l.Processes, 10)})

@@ -103,7 +103,7 @@ func TestMakeCgroup(t *testing.T) {
 	parent := t.TempDir()
 	group := filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid()))
 	mustDo(t, os.Mkdir(group, 0o700))
-	for _, name := range []string{"memory.max", "pids.max"} {
+	for _, name := range []string{"memory.max", "memory.swap.max", "pids.max"} {
 		mustDo(t, os.WriteFile(filepath.Join(group, name), nil, 0o600))
 	}
 	got, err := makeCgroup(parent, cgroupFiles(Limits{Memory: 1 << 20, Processes: 10}))
@@ -111,7 +111,7 @@ func TestMakeCgroup(t *testing.T) {
 	if got != group {
 		t.Errorf("made %q, want %q", got, group)
 	}
-	for name, want := range map[string]string{"memory.max": "1048576", "pids.max": "10"} {
+	for name, want := range map[string]string{"memory.max": "1048576", "memory.swap.max": "0", "pids.max": "10"} {
 		data, err := os.ReadFile(filepath.Join(group, name))
 		mustDo(t, err)
 		if string(data) != want {

@@ -83,7 +83,8 @@ func ociResources(l Limits) *specs.LinuxResources {
 	var r specs.LinuxResources
 	if l.Memory > 0 {
 		memory := int64(min(l.Memory, 1<<63-1))
-		r.Memory = &specs.LinuxMemory{Limit: &memory}
+		// Swap is memory and swap space together: the limit again leaves none of it.
+		r.Memory = &specs.LinuxMemory{Limit: &memory, Swap: &memory}
 	}
 	if l.Processes > 0 {
 		processes := int64(min(l.Processes, 1<<63-1))

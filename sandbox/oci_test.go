@@ -157,7 +157,7 @@ func TestOCIFilterAndLimits(t *testing.T) {
 		t.Error(diff)
 	}
 	memory, processes := int64(2<<30), int64(256)
-	want := &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &memory}, Pids: &specs.LinuxPids{Limit: &processes}}
+	want := &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &memory, Swap: &memory}, Pids: &specs.LinuxPids{Limit: &processes}}
 	if diff := cmp.Diff(want, spec.Linux.Resources); diff != "" {
 		t.Error(diff)
 	}
