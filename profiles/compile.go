@@ -39,6 +39,9 @@ type Facts struct {
 	// XDG base folders: data, state, configuration, cache.
 	Data, State, Config, Cache string
 	Runtime                    string // $XDG_RUNTIME_DIR; "" when unset
+	// Stage is the private home of an install jail, below Data; "" for servers, whose home
+	// belongs to their profile and installation.
+	Stage string
 	// Run names this run's temporary folder; unique among runs, usable as a file name.
 	Run string
 	// StdioDevices are the terminals behind descriptors 0 to 2.
@@ -173,7 +176,10 @@ func ours(base string) string { return base + "/stockade" }
 func (c *compiler) folders(plan *sandbox.Plan) {
 	plan.Runs = ours(c.facts.Cache) + "/runs"
 	plan.Tmp.Path = plan.Runs + "/" + c.facts.Run
-	if c.profile.Filesystem.Home.Value != HomeReal {
+	switch {
+	case c.facts.Stage != "":
+		plan.Home.Path = c.facts.Stage
+	case c.profile.Filesystem.Home.Value != HomeReal:
 		plan.Home.Path = ours(c.facts.Data) + "/homes/" + homeKey(c.profile.Name.Value, c.facts)
 	}
 }
