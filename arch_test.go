@@ -84,6 +84,7 @@ var rooms = map[string]room{
 	"examples/filesystem/demo": {rooms: []string{"examples/stock", "race"}},
 	"examples/static-go":       {other: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	"bench/execonly":           {},
+	"bench/firstlist":          {},
 }
 
 // source is one Go file of the module.
