@@ -144,12 +144,16 @@ func (o *Opened) discard() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for _, dir := range slices.Backward(o.made) {
-			// A folder that is not empty is somebody's: the error is the answer.
-			_ = unix.Rmdir(dir)
-		}
+		o.removeMade()
 	}()
 	<-done
+}
+
+func (o *Opened) removeMade() {
+	for _, dir := range slices.Backward(o.made) {
+		// A folder that is not empty is somebody's: the error is the answer.
+		_ = unix.Rmdir(dir)
+	}
 	o.made = nil
 }
 

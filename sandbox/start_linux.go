@@ -49,8 +49,8 @@ func Start(o *Opened, reach func(pid int) error) (Started, error) {
 }
 
 // Discard removes what the jail leaves behind that is empty; it is called when the server
-// has ended.
-func (o *Opened) Discard() { o.discard() }
+// has ended, by its parent, which is in no jail.
+func (o *Opened) Discard() { o.removeMade() }
 
 func start(o *Opened, reach func(pid int) error) (Started, error) {
 	c, err := newChild()

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"io"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,27 +19,34 @@ const (
 // standard error must not stop the supervisor, whose every call would stand behind the line.
 // What finds no room is dropped.
 type spool struct {
+	to    io.Writer
+	begin sync.Once
+	begun atomic.Bool
 	lines chan []byte // an empty one ends it
 	ended chan struct{}
 }
 
 func newSpool(to io.Writer) *spool {
-	s := &spool{lines: make(chan []byte, spoolLines), ended: make(chan struct{})}
-	go func() {
-		defer close(s.ended)
-		for line := range s.lines {
-			if len(line) == 0 {
-				return
-			}
-			_, _ = to.Write(line) // there is nobody else to tell
+	return &spool{to: to, lines: make(chan []byte, spoolLines), ended: make(chan struct{})}
+}
+
+func (s *spool) pass() {
+	defer close(s.ended)
+	for line := range s.lines {
+		if len(line) == 0 {
+			return
 		}
-	}()
-	return s
+		_, _ = s.to.Write(line) // there is nobody else to tell
+	}
 }
 
 // Write takes a line, or drops it.
 func (s *spool) Write(line []byte) (int, error) {
 	if len(line) > 0 {
+		s.begin.Do(func() {
+			s.begun.Store(true)
+			go s.pass()
+		})
 		select {
 		case s.lines <- bytes.Clone(line):
 		default:
@@ -48,6 +57,9 @@ func (s *spool) Write(line []byte) (int, error) {
 
 // close lets the lines go out that wait, if their reader takes them soon.
 func (s *spool) close() {
+	if !s.begun.Load() {
+		return // no line was written, as in most runs
+	}
 	patience := time.After(spoolPatience)
 	select {
 	case s.lines <- nil:

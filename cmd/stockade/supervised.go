@@ -17,11 +17,12 @@ import (
 type supervision struct {
 	life   *supervise.Life
 	config supervise.Config
-	close  []func() error
+	rules  *egress.Policy // nil: no network to open
 }
 
-// superviseServer starts the server as a child and stays until it has ended. Everything
-// that the supervisor needs is made before, so that no call of the server waits for it.
+// superviseServer starts the server as a child and stays until it has ended. The resolver
+// and the relay are made while the server starts: its first call that needs a decision waits
+// in the kernel until all is there, and nothing else does.
 func superviseServer(opened *sandbox.Opened, deny func(egress.Denial), std stdio) error {
 	// The server ends with the thread that makes it.
 	runtime.LockOSThread()
@@ -29,19 +30,15 @@ func superviseServer(opened *sandbox.Opened, deny func(egress.Denial), std stdio
 	if err != nil {
 		return err
 	}
-	defer s.end()
 	started, err := sandbox.Start(opened, supervise.Reach)
 	if err != nil {
 		return err
 	}
 	std.sayDegraded(started.Report)
-	if err := supervise.Withdraw(); err != nil {
-		return errors.Join(err, unix.Kill(started.PID, unix.SIGKILL))
-	}
 	s.config.Listener, s.config.PID = started.Listener, started.PID
 	broken := make(chan error, 1)
 	go func() {
-		if err := supervise.Serve(s.config); err != nil {
+		if err := s.serve(); err != nil {
 			// Without its supervisor the server has no network. It ends, rather than hang.
 			broken <- errors.Join(err, unix.Kill(started.PID, unix.SIGKILL))
 		}
@@ -57,6 +54,20 @@ func superviseServer(opened *sandbox.Opened, deny func(egress.Denial), std stdio
 		return err
 	}
 	return ended(status)
+}
+
+// serve gives up what a supervisor must not have, opens the network and decides from then
+// on. What it holds goes with the process, which ends with the server.
+func (s *supervision) serve() error {
+	if err := supervise.Withdraw(); err != nil {
+		return err
+	}
+	if s.rules != nil {
+		if err := s.openNetwork(*s.rules); err != nil {
+			return err
+		}
+	}
+	return supervise.Serve(s.config)
 }
 
 // ended turns a wait status into this process's own.
@@ -78,18 +89,14 @@ func newSupervision(opened *sandbox.Opened, deny func(egress.Denial)) (*supervis
 		Listen:  network.Listen,
 		Deny:    deny,
 	}}
+	if network.Egress == sandbox.EgressRules {
+		s.rules = &network.Rules
+	}
 	var err error
 	if s.config.Unix.Sockets, s.config.Unix.Own, err = opened.Sockets(); err != nil {
 		return nil, err
 	}
-	if network.Egress == sandbox.EgressRules {
-		if err := s.openNetwork(network.Rules); err != nil {
-			s.end()
-			return nil, err
-		}
-	}
 	if s.life, err = supervise.Begin(); err != nil {
-		s.end()
 		return nil, err
 	}
 	return s, nil
@@ -117,21 +124,11 @@ func (s *supervision) openNetwork(rules egress.Policy) error {
 	if c.Stub, err = egress.NewStub(c.Egress, c.Servers, c.Deny); err != nil {
 		return fmt.Errorf("starting the resolver: %w", err)
 	}
-	s.close = append(s.close, c.Stub.Close)
 	c.Stub.SetHosts(known)
 	if c.Relay, err = egress.NewRelay(c.Egress, c.Stub, c.Deny); err != nil {
 		return fmt.Errorf("starting the relay: %w", err)
 	}
-	s.close = append(s.close, c.Relay.Close)
 	return nil
-}
-
-// end gives back what the supervision holds. The process is about to end, so what cannot
-// be closed is no loss.
-func (s *supervision) end() {
-	for _, f := range s.close {
-		_ = f()
-	}
 }
 
 // readSystemFile reads a file that resolvers read; a missing one is empty, as for them.

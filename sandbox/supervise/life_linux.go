@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -130,31 +131,87 @@ func dropCapabilities() error {
 }
 
 // Wait forwards signals to the server until it ends, ends everything that it left behind,
-// and returns how it ended.
+// and returns how it ended. The calling thread waits itself: nobody has to wake it up.
 func (l *Life) Wait(server int) (unix.WaitStatus, error) {
-	ended := make(chan reaped, 1)
-	go func() { ended <- reapUntil(server) }()
+	w := &watch{server: server}
+	go l.tend(w)
+	status, err := w.reap()
+	if err != nil {
+		return 0, fmt.Errorf("waiting for the server: %w", err)
+	}
+	return status, endOrphans()
+}
+
+// watch is a server that has not been waited for yet. Its number is its own until then, so
+// signals are sent under the lock.
+type watch struct {
+	server int
+	mu     sync.Mutex
+	ended  bool
+}
+
+// reap takes the status of every child that ends, orphans too, until the server's.
+func (w *watch) reap() (unix.WaitStatus, error) {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return 0, err
+		}
+		pid := endedChild(&info)
+		if pid == w.server {
+			w.mu.Lock()
+			w.ended = true
+			w.mu.Unlock()
+		}
+		// It has ended, so this does not wait.
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(pid, &status, 0, nil); err != nil {
+			return 0, err
+		}
+		if pid == w.server {
+			return status, nil
+		}
+	}
+}
+
+// endedChild reads si_pid, the first field of the part for SIGCHLD (sigaction(2)): a 32-bit
+// number at the beginning of the union, which is aligned to 8 bytes.
+func endedChild(info *unix.Siginfo) int {
+	const union = 16
+	return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), union))) //nolint:gosec // the structure has 128 bytes
+}
+
+// send signals the server, unless it has been waited for.
+func (w *watch) send(s unix.Signal) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return unix.ESRCH
+	}
+	return unix.Kill(w.server, s)
+}
+
+// tend hands signals on, and ends a server that stays when its host has gone.
+func (l *Life) tend(w *watch) {
 	hostGone := l.hostGone()
 	var grace <-chan time.Time
 	next := unix.SIGTERM
 	for {
 		select {
 		case s := <-l.signals:
-			forward(server, s)
+			w.forward(s)
 		case <-hostGone:
 			hostGone = nil
 			grace = time.After(leaveGrace)
 		case <-grace:
 			grace = nil
-			if send(server, next) == nil && next == unix.SIGTERM {
+			if w.send(next) == nil && next == unix.SIGTERM {
 				next, grace = unix.SIGKILL, time.After(leaveGrace)
 			}
-		case r := <-ended:
-			if r.err != nil {
-				return 0, fmt.Errorf("waiting for the server: %w", r.err)
-			}
-			signal.Stop(l.signals)
-			return r.status, endOrphans()
 		}
 	}
 }
@@ -180,40 +237,17 @@ func (l *Life) hostGone() <-chan struct{} {
 
 // forward hands a signal on. A stop from the terminal stops the server and then this
 // process, as it would have stopped the server alone.
-func forward(server int, s os.Signal) {
+func (w *watch) forward(s os.Signal) {
 	number, ok := s.(unix.Signal)
 	if !ok {
 		return
 	}
 	if number != unix.SIGTSTP {
-		_ = send(server, number)
+		_ = w.send(number)
 		return
 	}
-	_ = send(server, unix.SIGSTOP)
+	_ = w.send(unix.SIGSTOP)
 	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
-}
-
-// send signals a process of ours that has not been waited for, so its number is its own.
-func send(pid int, s unix.Signal) error { return unix.Kill(pid, s) }
-
-type reaped struct {
-	status unix.WaitStatus
-	err    error
-}
-
-// reapUntil takes the status of every child that ends, orphans too, until the server's.
-func reapUntil(server int) reaped {
-	for {
-		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return reaped{err: err}
-		case pid == server:
-			return reaped{status: status}
-		}
-	}
 }
 
 // endOrphans ends what is left of the tree. Children of what is killed become ours, so
