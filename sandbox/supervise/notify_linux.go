@@ -47,8 +47,19 @@ func newListener(fd int) (*listener, error) {
 	if int(s.notification) < int(unsafe.Sizeof(notification{})) || int(s.response) != int(unsafe.Sizeof(response{})) {
 		return nil, fmt.Errorf("asking for the size of notifications: this kernel has %d and %d bytes, unlike Linux 5.19", s.notification, s.response)
 	}
+	// The caller sleeps until it is answered, and this process until the next call: with
+	// this flag of Linux 6.6 the one is woken where the other ran. Older kernels say EINVAL,
+	// and wake it somewhere.
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), setFlags, syncWakeUp)
 	return &listener{fd: fd, buffer: make([]uint64, (int(s.notification)+7)/8)}, nil
 }
+
+// From linux/seccomp.h: SECCOMP_IOCTL_NOTIF_SET_FLAGS, which is _IOW('!', 4, __u64), and
+// SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP.
+const (
+	setFlags   = 0x40082104
+	syncWakeUp = 1
+)
 
 // receive takes the next call. It reports false when there is none after all: the caller
 // was killed meanwhile (ENOENT), or a signal of this process's own runtime came in between.
