@@ -18,6 +18,9 @@
 // It needs no privilege where the kernel lets ordinary users make user namespaces. Root
 // makes the namespaces without one and stays root in them.
 //
-// What it does not have: packets on a wire. All addresses belong to the loopback interface,
-// so routing, MTU and packet filters are not tested here.
+// Servers run on a machine of their own, a second network namespace behind a cable of two
+// virtual interfaces: an address of the machine that a client runs on is another matter than
+// one of somebody else ([Own]).
+//
+// What it does not have: routers, several hops, packet filters.
 package nettest

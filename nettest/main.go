@@ -20,6 +20,8 @@ import (
 const (
 	// stageVariable says which part of the start this process is: absent, "enter", "inside".
 	stageVariable = "STOCKADE_NETTEST"
+	// socketsVariable names what is listened on, for the process that serves.
+	socketsVariable = "STOCKADE_NETTEST_SOCKETS"
 	// folderVariable is the folder that the first process made and will remove.
 	folderVariable = "STOCKADE_NETTEST_DIR"
 	// setupStatus is the exit status of a process that could not set the network up; the
@@ -156,7 +158,14 @@ func enter() {
 	// Ambient capabilities are a thread's, and the thread that executes decides.
 	runtime.LockOSThread()
 	folder := os.Getenv(folderVariable)
-	err := setUp(folder)
+	sockets, err := setUp(folder)
+	var word string
+	if err == nil {
+		word, err = handOver(sockets)
+	}
+	if err == nil {
+		err = os.Setenv(socketsVariable, word)
+	}
 	if err == nil {
 		err = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	}
@@ -175,7 +184,12 @@ func enter() {
 // inside runs the tests in the network.
 func inside(m *testing.M, sets []jailtest.Victims) {
 	folder := os.Getenv(folderVariable)
-	for _, name := range []string{stageVariable, folderVariable} {
+	sockets, err := takeOver(os.Getenv(socketsVariable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nettest: taking the sockets over:", err)
+		os.Exit(1)
+	}
+	for _, name := range []string{stageVariable, folderVariable, socketsVariable} {
 		if err := os.Unsetenv(name); err != nil {
 			fmt.Fprintln(os.Stderr, "nettest:", err)
 			os.Exit(1)
@@ -186,7 +200,7 @@ func inside(m *testing.M, sets []jailtest.Victims) {
 		fmt.Fprintln(os.Stderr, "nettest: becoming the subreaper:", err)
 		os.Exit(1)
 	}
-	network, err := start(folder)
+	network, err := start(folder, sockets)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nettest: starting the servers:", err)
 		os.Exit(1)

@@ -47,7 +47,7 @@ func TestJailed(t *testing.T) {
 func eachScenario(t *testing.T, test func(t *testing.T, s scenario, c client)) {
 	t.Helper()
 	n := nettest.Get(t)
-	for _, s := range scenarios {
+	for _, s := range slices.Concat(scenarios, specialScenarios) {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range clients {
 				if asks, _ := s.asks(c); len(asks) == 0 {
@@ -87,4 +87,4 @@ func judge(t *testing.T, c client, o outcome, w want) {
 	}
 }
 
-func TestMain(m *testing.M) { nettest.Main(m) }
+func TestMain(m *testing.M) { nettest.Main(m, caseVictims) }

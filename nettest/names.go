@@ -31,6 +31,9 @@ const (
 	CloudName    = "metadata.google.internal"
 	HostsName    = "hosted.corp-demo.org" // Public, in /etc/hosts and in no zone
 	DatabaseName = "db.corp-demo.org"     // Private, in /etc/hosts and in no zone
+	OwnName      = "own.corp-demo.org"    // Own and Own6
+	RoutedName   = "routed.corp-demo.org" // OwnRoute
+	RegistryName = "nexus.corp-demo.org"  // Private and Private6, as a company's registry
 )
 
 // record is what the zones hold for one name.
@@ -74,7 +77,8 @@ func records() map[string]record {
 		OutName:             {alias: PrivateName},
 		PrivateName:         at(Private), MixedName: at(Private, Public), LoopName: at(Loopback, Loopback6),
 		MetaName: at(Metadata), MappedName: mapped, ManyName: many, GitName: at(Public),
-		wild:     at(Public),
+		wild:    at(Public),
+		OwnName: at(Own, Own6), RoutedName: at(OwnRoute), RegistryName: at(Private, Private6),
 		ShopName: at(CDN), ForeignName: at(CDN), AttackerName: at(Attacker), CloudName: at(Metadata, Metadata6),
 	}
 }

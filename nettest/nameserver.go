@@ -17,11 +17,12 @@ const typeHTTPS dnsmessage.Type = 65
 // largestDatagram is what every client takes without EDNS (RFC 1035, 4.2.1).
 const largestDatagram = 512
 
-// nameServer answers with authority for [zones], and refuses the rest.
+// nameServer answers with authority for [zones] and the hosts of tests, and refuses the rest.
 type nameServer struct {
 	records map[string]record
 	journal *journal
 	turns   *turns
+	hosts   *hosts
 }
 
 func (s *nameServer) serveUDP(conn *net.UDPConn, door doorway) {
@@ -125,7 +126,7 @@ func (s *nameServer) answer(query []byte, transport string) ([]byte, error) {
 // fill adds the records for a name, following its aliases.
 func (s *nameServer) fill(reply *dnsmessage.Message, name, transport string) {
 	question := reply.Questions[0]
-	if !hasAuthority(name) {
+	if _, added := s.hosts.find(name); !added && !hasAuthority(name) {
 		reply.RCode = dnsmessage.RCodeNameError
 		return
 	}
@@ -167,6 +168,9 @@ func (s *nameServer) fill(reply *dnsmessage.Message, name, transport string) {
 func (s *nameServer) find(name string, kind dnsmessage.Type) (record, bool) {
 	if name == RebindName {
 		return s.turns.next(kind), true
+	}
+	if added, known := s.hosts.find(name); known {
+		return added.record, true
 	}
 	return findRecord(s.records, name)
 }

@@ -30,6 +30,7 @@ const (
 type Network struct {
 	journal *journal
 	turns   *turns
+	hosts   *hosts
 	issuer  *issuer
 	folder  string
 	doors   []doorway
@@ -42,99 +43,54 @@ type Network struct {
 	repository sync.Once
 }
 
-// doorway is where a server listens.
-type doorway struct {
-	network string // "tcp" or "udp"
-	place   Place
-	address netip.AddrPort
-}
-
-func start(folder string) (*Network, error) {
+func start(folder string, sockets []socket) (*Network, error) {
 	authority, err := newIssuer(filepath.Join(folder, "authority.pem"))
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{journal: newJournal(), turns: &turns{}, issuer: authority, folder: folder}
+	n := &Network{journal: newJournal(), turns: &turns{}, hosts: &hosts{known: map[string]host{}}, issuer: authority, folder: folder}
 	n.Rebind([]Place{Public}, []Place{Private})
-	// The second is a resolver of somebody's own choice.
-	for _, place := range []Place{NameServer, Attacker} {
-		if err := n.startNames(place); err != nil {
-			return nil, err
+	for _, s := range sockets {
+		if err := n.serve(s); err != nil {
+			return nil, fmt.Errorf("starting %s: %w", s.door.place, err)
 		}
-	}
-	for place, address := range addresses {
-		if place == NameServer {
-			continue
-		}
-		if err := n.startPlace(place, address, HTTPPort, HTTPSPort, DataPort, OtherPort, LocalPort); err != nil {
-			return nil, err
-		}
-		if err := n.startDatagrams(place, address, DatagramTo, QUICPort); err != nil {
-			return nil, err
-		}
-	}
-	for i := range manyAddresses {
-		if err := n.startPlace(Many, addressOfMany(i), HTTPSPort); err != nil {
-			return nil, err
-		}
+		n.doors = append(n.doors, s.door)
 	}
 	return n, nil
 }
 
-// startNames starts a name server at a place. All of them say the same.
-func (n *Network) startNames(place Place) error {
-	address := netip.AddrPortFrom(addresses[place], NamePort)
-	datagrams := doorway{network: "udp", place: place, address: address}
-	streams := doorway{network: "tcp", place: place, address: address}
-	server := &nameServer{records: records(), journal: n.journal, turns: n.turns}
-	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(address))
-	if err != nil {
-		return fmt.Errorf("starting the name server: %w", err)
-	}
-	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(address))
-	if err != nil {
-		return fmt.Errorf("starting the name server: %w", err)
-	}
-	n.doors = append(n.doors, datagrams, streams)
-	go server.serveUDP(conn, datagrams)
-	go server.serveTCP(&countingListener{TCPListener: listener, door: streams, journal: n.journal})
-	return nil
-}
-
-// startPlace starts the stream servers of one address.
-func (n *Network) startPlace(place Place, address netip.Addr, ports ...uint16) error {
-	for _, port := range ports {
-		door := doorway{network: "tcp", place: place, address: netip.AddrPortFrom(address, port)}
-		inner, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(door.address))
+// serve starts the server of one doorway. All name servers say the same.
+func (n *Network) serve(s socket) error {
+	door := s.door
+	names := &nameServer{records: records(), journal: n.journal, turns: n.turns, hosts: n.hosts}
+	if door.network == "udp" {
+		conn, err := s.packets()
 		if err != nil {
-			return fmt.Errorf("starting %s: %w", place, err)
+			return err
 		}
-		n.doors = append(n.doors, door)
-		listener := &countingListener{TCPListener: inner, door: door, journal: n.journal}
-		switch port {
-		case HTTPSPort:
-			server := n.webServer(door)
-			go func() { _ = server.ServeTLS(listener, "", "") }() // it ends with the process
-		case HTTPPort, LocalPort:
-			server := n.webServer(door)
-			go func() { _ = server.Serve(listener) }() // it ends with the process
-		default:
-			go echoStreams(listener)
+		if door.address.Port() == NamePort {
+			go names.serveUDP(conn, door)
+		} else {
+			go n.echoDatagrams(conn, door)
 		}
+		return nil
 	}
-	return nil
-}
-
-// startDatagrams starts the datagram servers of one address.
-func (n *Network) startDatagrams(place Place, address netip.Addr, ports ...uint16) error {
-	for _, port := range ports {
-		door := doorway{network: "udp", place: place, address: netip.AddrPortFrom(address, port)}
-		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(door.address))
-		if err != nil {
-			return fmt.Errorf("starting datagrams of %s: %w", place, err)
-		}
-		n.doors = append(n.doors, door)
-		go n.echoDatagrams(conn, door)
+	inner, err := s.listener()
+	if err != nil {
+		return err
+	}
+	listener := &countingListener{TCPListener: inner, door: door, journal: n.journal}
+	switch door.address.Port() {
+	case NamePort:
+		go names.serveTCP(listener)
+	case HTTPSPort:
+		server := n.webServer(door)
+		go func() { _ = server.ServeTLS(listener, "", "") }() // it ends with the process
+	case HTTPPort, LocalPort:
+		server := n.webServer(door)
+		go func() { _ = server.Serve(listener) }() // it ends with the process
+	default:
+		go echoStreams(listener)
 	}
 	return nil
 }
@@ -151,7 +107,7 @@ func (n *Network) Folder() string { return n.folder }
 const knockPort = 20000
 
 // settle returns when everything that clients have sent so far is counted. It knocks at
-// every door itself: a listener hands out connections in the order in which they came, and
+// every door itself, from where clients are: a listener hands out connections in the order in which they came, and
 // a socket its datagrams, so when the knock is counted, all before it are. Then it waits
 // until every connection is closed, since a server name or a request is counted later than
 // its connection.
@@ -178,6 +134,13 @@ func (n *Network) settle(t testing.TB) {
 // knock connects to a server and breaks off, or sends it a datagram.
 func knock(ctx context.Context, door doorway) error {
 	from := netip.AddrPortFrom(door.address.Addr(), knockPort)
+	if sideOf(door.place) == far {
+		own := addresses[Own]
+		if door.address.Addr().Is6() {
+			own = addresses[Own6]
+		}
+		from = netip.AddrPortFrom(own, knockPort)
+	}
 	dialer := net.Dialer{Timeout: settleTime, LocalAddr: net.TCPAddrFromAddrPort(from)}
 	if door.network == "udp" {
 		dialer.LocalAddr = net.UDPAddrFromAddrPort(from)

@@ -21,6 +21,7 @@ func TestRefusalsAreTold(t *testing.T) {
 		"get https://data.corp-demo.org/",
 		"lookup evil.attacker-demo.org",
 		"lookup loop.corp-demo.org",
+		"tcp 93.184.216.30 80",
 		"tcp 185.199.108.153 443",
 		"tcp 169.254.169.254 80",
 		"udp 10.0.0.5 7000",
@@ -29,10 +30,11 @@ func TestRefusalsAreTold(t *testing.T) {
 	type refusal struct{ Call, Asked, Rule, Hint string }
 	want := []refusal{
 		{"dns", "name evil.attacker-demo.org", "no rule names evil.attacker-demo.org", `add "evil.attacker-demo.org:443" to network.egress`},
-		{"dns", "name loop.corp-demo.org at 127.0.0.1", "127.0.0.1 is loopback (RFC 1122)", `add "127.0.0.1:443" to network.egress`},
-		{"dns", "name loop.corp-demo.org at ::1", "::1 is loopback (RFC 4291)", `add "[::1]:443" to network.egress`},
+		{"dns", "name loop.corp-demo.org at 127.0.0.1", "127.0.0.1 is loopback (RFC 1122)", `add {to: "loop.corp-demo.org:443", addresses: any} to network.egress`},
+		{"dns", "name loop.corp-demo.org at ::1", "::1 is loopback (RFC 4291)", `add {to: "loop.corp-demo.org:443", addresses: any} to network.egress`},
 		{"connect", "tcp 185.199.108.153:443", "no rule names 185.199.108.153:443", `add "185.199.108.153:443" to network.egress`},
 		{"connect", "tcp 169.254.169.254:80", "cloud metadata (Amazon, Azure, Google Cloud and others)", ""},
+		{"connect", "tcp 93.184.216.30:80", "an address of this machine", `add "93.184.216.30:80" to network.egress`},
 		{"send", "udp 10.0.0.5:7000", "private (RFC 1918)", `add "10.0.0.5:7000" to network.egress`},
 		{
 			"relay", "server name foreign.cdn-demo.net on 151.101.1.69:443", "no rule names foreign.cdn-demo.net:443",

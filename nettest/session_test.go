@@ -54,6 +54,10 @@ func (s *session) call(t *testing.T, tool string, args map[string]any) string {
 	if err != nil {
 		t.Fatalf("calling %s: %v; stderr:\n%s", tool, err, s.stderr)
 	}
+	return textOf(result)
+}
+
+func textOf(result *mcp.CallToolResult) string {
 	var all strings.Builder
 	for _, content := range result.Content {
 		if part, ok := content.(*mcp.TextContent); ok {

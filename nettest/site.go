@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// site is what every web server of the network shows:
+// site is what every web server of the network shows, but for names that [Network.Host] added:
 //
 //	/            Greeting(place, host) in a page
 //	/to?url=U    a redirect to U
@@ -40,6 +40,10 @@ func (n *Network) site(door doorway) http.Handler {
 	mux.Handle("/repo.git/", n.repositoryHandler())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.journal.hit(door, Hit{Event: Requested, From: remoteEnd(r), Name: r.Host, Text: r.URL.RequestURI()})
+		if added := n.hosts.handler(r.Host); added != nil {
+			added.ServeHTTP(w, r)
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
 }

@@ -220,7 +220,11 @@ func ociSupervisorNotes(p Plan) []string {
 		for _, r := range p.Network.Rules.Rules {
 			text := r.String()
 			if r.Host != "" {
-				text += " (names: " + r.Names.String() + ")"
+				text += " (names: " + r.Names.String()
+				if r.Addresses == egress.AnyAddress {
+					text += ", addresses: " + r.Addresses.String()
+				}
+				text += ")"
 			}
 			rules = append(rules, text)
 		}

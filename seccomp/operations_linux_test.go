@@ -57,24 +57,50 @@ func callRaw(s *jailtest.Stage, args []string) func() jailtest.Outcome {
 func cloneChild(s *jailtest.Stage, args []string) func() jailtest.Outcome {
 	flags := number(s, args[0])
 	return func() jailtest.Outcome {
-		outcome := fork(flags|uintptr(unix.SIGCHLD), func() uintptr { return 7 })
-		if outcome.Errno != 0 {
-			return outcome
+		pid, errno := fork(flags|uintptr(unix.SIGCHLD), exitsSeven)
+		if errno != 0 {
+			return jailtest.Outcome{Errno: errno}
 		}
-		return jailtest.Outcome{Value: waitFor(s, int(outcome.Value))}
+		return jailtest.Outcome{Value: waitFor(s, pid)}
 	}
 }
 
-// fork clones this thread into a process that makes raw calls only, and exits with what
-// child returns.
-func fork(flags uintptr, child func() uintptr) jailtest.Outcome {
+// What a copy of this process does. It has one thread, and a Go runtime that must not be
+// entered again: it makes raw calls only.
+type copied uint8
+
+const (
+	exitsSeven    copied = iota // exits with status 7
+	exitsByChroot               // tries chroot and exits with the errno
+	stays                       // waits, and dies with the thread that made it
+)
+
+// fork copies this process. Neither stack growth, nor the race detector, nor a signal of the
+// runtime may be met in the copy, so it is one function that calls nothing of Go's.
+//
+//go:norace
+//go:nosplit
+//go:noinline
+func fork(flags uintptr, does copied) (int, unix.Errno) {
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, flags, 0, 0, 0, 0, 0)
-	if errno == 0 && pid == 0 {
+	if errno != 0 || pid != 0 {
+		return int(pid), errno
+	}
+	unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
+	status := uintptr(7)
+	switch does {
+	case exitsSeven:
+	case exitsByChroot:
+		_, _, refused := unix.RawSyscall(unix.SYS_CHROOT, bad, 0, 0)
+		status = uintptr(refused)
+	case stays:
 		for {
-			unix.RawSyscall(unix.SYS_EXIT_GROUP, child(), 0, 0)
+			unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 		}
 	}
-	return jailtest.Outcome{Errno: errno, Value: int64(pid)}
+	for {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, status, 0, 0)
+	}
 }
 
 func waitFor(s *jailtest.Stage, pid int) int64 {
@@ -91,29 +117,21 @@ func waitFor(s *jailtest.Stage, pid int) int64 {
 // childInherits makes a child that tries chroot, and returns the child's errno.
 func childInherits(s *jailtest.Stage, _ []string) func() jailtest.Outcome {
 	return func() jailtest.Outcome {
-		outcome := fork(uintptr(unix.SIGCHLD), func() uintptr {
-			_, _, errno := unix.RawSyscall(unix.SYS_CHROOT, bad, 0, 0)
-			return uintptr(errno)
-		})
-		if outcome.Errno != 0 {
-			return outcome
+		pid, errno := fork(uintptr(unix.SIGCHLD), exitsByChroot)
+		if errno != 0 {
+			return jailtest.Outcome{Errno: errno}
 		}
-		return jailtest.Outcome{Errno: unix.Errno(waitFor(s, int(outcome.Value)))}
+		return jailtest.Outcome{Errno: unix.Errno(waitFor(s, pid))} //nolint:gosec // an exit status
 	}
 }
 
 // onChild makes a call on another process of the same user: "PID" among the arguments is
 // its number. With "SELF" in its place the number is 0.
 func onChild(s *jailtest.Stage, args []string) func() jailtest.Outcome {
-	outcome := fork(uintptr(unix.SIGCHLD), func() uintptr {
-		for {
-			unix.RawSyscall(unix.SYS_PPOLL, 0, 0, 0)
-		}
-	})
-	if outcome.Errno != 0 {
-		s.Failf("making a child: %v", outcome.Errno)
+	child, errno := fork(uintptr(unix.SIGCHLD), stays)
+	if errno != 0 {
+		s.Failf("making a child: %v", errno)
 	}
-	child := int(outcome.Value)
 	buffer := make([]byte, 256)
 	values := make([]uintptr, len(args))
 	for i, arg := range args {

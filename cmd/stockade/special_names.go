@@ -9,7 +9,7 @@ import (
 )
 
 // neverSpecial is why a name that a rule allows leads nowhere.
-const neverSpecial = "a rule for a host never leads to a special address"
+const neverSpecial = "a rule for a host does not lead to special addresses by itself"
 
 // maxSpecialNames bounds what a server's lookups and connections leave here.
 const maxSpecialNames = 256
@@ -29,16 +29,18 @@ func newSpecialNames(rules []egress.Rule, hosts egress.Hosts, deny func(egress.D
 	return &specialNames{rules: rules, hosts: hosts, deny: deny, names: make(map[netip.Addr]string)}
 }
 
-// report hands a refusal on, with the name in the reason where there is one.
+// report hands a refusal on, with the name in the reason and in the hint where there is one.
 func (s *specialNames) report(d egress.Denial) {
 	if name, addr, answered := answeredName(d.Call, d.Asked); answered {
 		s.remember(addr, name)
 	} else if _, text, ok := strings.Cut(d.Asked, " "); ok && (d.Call == "connect" || d.Call == "send") {
 		to, err := netip.ParseAddrPort(text)
 		addr := to.Addr().WithZone("").Unmap()
-		if why := egress.Special(addr); err == nil && why != "" && d.Rule == why {
+		why := d.Rule
+		if err == nil && (why == egress.OfThisMachine || why != "" && why == egress.Special(addr)) {
 			if name := s.nameOf(addr); name != "" {
 				d.Rule = name + " resolves to " + addr.String() + ", which is " + why + "; " + neverSpecial
+				d.Hint = egress.NameHint(name, addr, to.Port())
 			}
 		}
 	}
@@ -77,7 +79,7 @@ func (s *specialNames) nameOf(addr netip.Addr) string {
 // ruled tells whether a rule for a host is about a name.
 func (s *specialNames) ruled(name string) bool {
 	for _, r := range s.rules {
-		if r.Host != "" && (egress.Rule{Host: name, Ports: r.Ports}).Within(r) {
+		if r.Host != "" && (egress.Rule{Host: name, Ports: r.Ports}).Within(r) { // whatever its words
 			return true
 		}
 	}

@@ -20,27 +20,33 @@ func TestSpecialNames(t *testing.T) {
 		}
 		rules = append(rules, parsed...)
 	}
-	hosts := egress.ParseHosts([]byte("127.0.0.1 localhost\n127.0.0.7 db.corp.example\n10.0.0.3 z.lan.example a.lan.example\n10.0.0.4 other.example\n"))
+	hosts := egress.ParseHosts([]byte("127.0.0.1 localhost\n127.0.0.7 db.corp.example\n10.0.0.3 z.lan.example a.lan.example\n10.0.0.4 other.example\n169.254.169.254 m.lan.example\n169.254.3.4 l.lan.example\n"))
 	var got egress.Denial
 	s := newSpecialNames(rules, hosts, func(d egress.Denial) { got = d })
-	const hint = "the hint"
-	tests := []struct{ name, call, asked, rule, want string }{
-		{"exact, of the hosts file", "connect", "tcp 127.0.0.7:5432", "loopback (RFC 1122)", "db.corp.example resolves to 127.0.0.7, which is loopback (RFC 1122); " + neverSpecial},
-		{"mapped", "connect", "tcp [::ffff:127.0.0.7]:5432", "loopback (RFC 1122)", "db.corp.example resolves to 127.0.0.7, which is loopback (RFC 1122); " + neverSpecial},
-		{"wildcard, first of two", "send", "udp 10.0.0.3:443", "private (RFC 1918)", "a.lan.example resolves to 10.0.0.3, which is private (RFC 1918); " + neverSpecial},
-		{"no rule about the name", "connect", "tcp 10.0.0.4:443", "private (RFC 1918)", "private (RFC 1918)"},
-		{"no rule for this machine", "connect", "tcp 127.0.0.1:80", "loopback (RFC 1122)", "loopback (RFC 1122)"},
-		{"not answered yet", "connect", "tcp 10.9.9.9:443", "private (RFC 1918)", "private (RFC 1918)"},
-		{"an answer", "dns", "name x.lan.example at 10.9.9.9", "10.9.9.9 is private (RFC 1918)", "10.9.9.9 is private (RFC 1918)"},
-		{"answered", "connect", "tcp 10.9.9.9:443", "private (RFC 1918)", "x.lan.example resolves to 10.9.9.9, which is private (RFC 1918); " + neverSpecial},
-		{"ordinary", "connect", "tcp 8.8.8.8:443", "no rule names 8.8.8.8:443", "no rule names 8.8.8.8:443"},
-		{"another reason", "connect", "udp 127.0.0.7:443", "QUIC is refused", "QUIC is refused"},
-		{"no address", "connect", "a socket of another kind", "only TCP", "only TCP"},
+	const hint, metadata = "the hint", "cloud metadata (Amazon, Azure, Google Cloud and others)"
+	add := func(rule string) string { return "add {to: \"" + rule + "\", addresses: any} to network.egress" }
+	tests := []struct{ name, call, asked, rule, want, hint string }{
+		{"exact, of the hosts file", "connect", "tcp 127.0.0.7:5432", "loopback (RFC 1122)", "db.corp.example resolves to 127.0.0.7, which is loopback (RFC 1122); " + neverSpecial, add("db.corp.example:5432")},
+		{"mapped", "connect", "tcp [::ffff:127.0.0.7]:5432", "loopback (RFC 1122)", "db.corp.example resolves to 127.0.0.7, which is loopback (RFC 1122); " + neverSpecial, add("db.corp.example:5432")},
+		{"wildcard, first of two", "send", "udp 10.0.0.3:443", "private (RFC 1918)", "a.lan.example resolves to 10.0.0.3, which is private (RFC 1918); " + neverSpecial, add("a.lan.example:443")},
+		{"metadata, which no name leads to", "connect", "tcp 169.254.169.254:443", metadata, "m.lan.example resolves to 169.254.169.254, which is " + metadata + "; " + neverSpecial, ""},
+		{"link-local, which no name leads to", "connect", "tcp 169.254.3.4:443", "link-local (RFC 3927)", "l.lan.example resolves to 169.254.3.4, which is link-local (RFC 3927); " + neverSpecial, `add "169.254.3.4:443" to network.egress`},
+		{"no rule about the name", "connect", "tcp 10.0.0.4:443", "private (RFC 1918)", "private (RFC 1918)", hint},
+		{"no rule for this machine", "connect", "tcp 127.0.0.1:80", "loopback (RFC 1122)", "loopback (RFC 1122)", hint},
+		{"not answered yet", "connect", "tcp 10.9.9.9:443", "private (RFC 1918)", "private (RFC 1918)", hint},
+		{"an answer of this machine's own", "dns", "name own.lan.example at 8.8.4.4", "8.8.4.4 is an address of this machine", "8.8.4.4 is an address of this machine", hint},
+		{"this machine's own", "connect", "tcp 8.8.4.4:443", egress.OfThisMachine, "own.lan.example resolves to 8.8.4.4, which is an address of this machine; " + neverSpecial, add("own.lan.example:443")},
+		{"this machine's own, by no name", "connect", "tcp 8.8.4.5:443", egress.OfThisMachine, egress.OfThisMachine, hint},
+		{"an answer", "dns", "name x.lan.example at 10.9.9.9", "10.9.9.9 is private (RFC 1918)", "10.9.9.9 is private (RFC 1918)", hint},
+		{"answered", "connect", "tcp 10.9.9.9:443", "private (RFC 1918)", "x.lan.example resolves to 10.9.9.9, which is private (RFC 1918); " + neverSpecial, add("x.lan.example:443")},
+		{"ordinary", "connect", "tcp 8.8.8.8:443", "no rule names 8.8.8.8:443", "no rule names 8.8.8.8:443", hint},
+		{"another reason", "connect", "udp 127.0.0.7:443", "QUIC is refused", "QUIC is refused", hint},
+		{"no address", "connect", "a socket of another kind", "only TCP", "only TCP", hint},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s.report(egress.Denial{Call: tt.call, Asked: tt.asked, Rule: tt.rule, Hint: hint})
-			if diff := cmp.Diff(egress.Denial{Call: tt.call, Asked: tt.asked, Rule: tt.want, Hint: hint}, got); diff != "" {
+			if diff := cmp.Diff(egress.Denial{Call: tt.call, Asked: tt.asked, Rule: tt.want, Hint: tt.hint}, got); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})

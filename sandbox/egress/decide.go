@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync/atomic"
 )
 
 // Mode says what rules are beside.
@@ -78,7 +79,8 @@ type Hosts map[string][]netip.Addr
 const dnsPort = 53
 
 // Decider is a policy with its pins. It is safe for concurrent use. It holds, through
-// any order of calls: no host rule and no public mode leads to a special address.
+// any order of calls: no public mode leads to a special address, and no host rule but one
+// with [AnyAddress], to addresses of its own names and on its own ports.
 type Decider struct {
 	mode   Mode
 	rules  []Rule
@@ -86,6 +88,9 @@ type Decider struct {
 	blocks []int    // indices of address rules
 	hosts  []int    // indices of host rules, by [Decider.order]
 	pins   pins
+	own    ownPorts
+
+	ownAddress atomic.Pointer[Own] // nil: nobody can tell
 }
 
 // NewDecider returns a decider for a policy. Names of the hosts file that an exact host rule
@@ -200,18 +205,18 @@ func (d *Decider) decide(dst netip.AddrPort, over transport) Decision {
 	if port == dnsPort {
 		return Decision{Verdict: Resolver, Rule: "names are resolved by stockade"}
 	}
-	if why, kind := judge(addr); why != "" {
-		return Decision{Rule: why, Hint: addressHint(addr, Ports{port, port}, kind)}
-	}
+	why, kind := d.judge(addr)
 	quic := over == overUDP && namedPort(port)
-	if d.mode == Public {
+	if why == "" && d.mode == Public {
 		if quic {
 			return refusedQUIC(addr, port)
 		}
 		return Decision{Verdict: Direct, Rule: "public"}
 	}
-	i, direct := d.pinned(addr, port)
+	i, direct := d.pinned(netip.AddrPortFrom(addr, port), why, kind)
 	switch {
+	case i < 0 && why != "":
+		return Decision{Rule: why, Hint: d.specialHint(addr, Ports{port, port}, kind)}
 	case i < 0:
 		return d.unnamed(addr, port)
 	case quic:
@@ -227,19 +232,19 @@ func namedPort(port uint16) bool {
 	return port == 443 || port == 80 || port == 8080 || port == 8443
 }
 
-// pinned finds a host rule for an address that one of its names resolved to; -1 for none.
-// Direct tells whether the rule needs no relay: names share addresses, and one that needs
-// none is enough.
-func (d *Decider) pinned(addr netip.Addr, port uint16) (rule int, direct bool) {
+// pinned finds a host rule for an address that one of its names resolved to, and that may
+// lead to what the address was judged to be; -1 for none. Direct tells whether the rule needs
+// no relay: names share addresses, and one that needs none is enough.
+func (d *Decider) pinned(to netip.AddrPort, why string, kind reach) (rule int, direct bool) {
 	d.pins.mu.RLock()
 	defer d.pins.mu.RUnlock()
 	rule = -1
-	for _, held := range d.pins.addrs[addr] {
-		i := d.first(held.rules, port)
-		if i < 0 {
+	for _, held := range d.pins.addrs[to.Addr()] {
+		i := d.first(held.rules, to.Port())
+		if i < 0 || why != "" && !d.leads(i, to, kind) {
 			continue
 		}
-		if d.rules[i].Names == Pinned || !namedPort(port) {
+		if d.rules[i].Names == Pinned || !namedPort(to.Port()) {
 			return i, true
 		}
 		if rule < 0 {
@@ -247,6 +252,12 @@ func (d *Decider) pinned(addr netip.Addr, port uint16) (rule int, direct bool) {
 		}
 	}
 	return rule, false
+}
+
+// leads tells whether a host rule leads to a special address of one of its names: where a
+// host may be, and not to the resolver and the relay of this very jail.
+func (d *Decider) leads(rule int, to netip.AddrPort, kind reach) bool {
+	return kind == special && d.rules[rule].Addresses == AnyAddress && !d.own.holds(to)
 }
 
 // unnamed refuses an address that no rule allows on a port.
@@ -268,6 +279,41 @@ func refusedQUIC(addr netip.Addr, port uint16) Decision {
 
 // addHint says how to add a rule.
 func addHint(rule string) string { return "add " + strconv.Quote(rule) + " to network.egress" }
+
+// anyHint says how to let a name lead to special addresses.
+func anyHint(name string, ports Ports) string {
+	return "add {to: " + strconv.Quote(name+":"+ports.String()) + ", addresses: any} to network.egress"
+}
+
+// NameHint says how to let a name lead to an address that it resolved to, on a port: by a
+// rule for the name, or for the address where no rule for a name leads; "" when nothing should.
+func NameHint(name string, addr netip.Addr, port uint16) string {
+	_, kind := judge(addr)
+	if kind == ordinary { // of this machine itself
+		kind = special
+	}
+	return nameHint(name, plainAddr(addr), Ports{port, port}, kind)
+}
+
+func nameHint(name string, addr netip.Addr, ports Ports, kind reach) string {
+	if kind == special && !isMetadataName(name) {
+		return anyHint(name, ports)
+	}
+	return addressHint(addr, ports, kind)
+}
+
+// specialHint says how to allow a special address: by the name that led there, where a rule for
+// the port names it.
+func (d *Decider) specialHint(addr netip.Addr, ports Ports, kind reach) string {
+	d.pins.mu.RLock()
+	defer d.pins.mu.RUnlock()
+	for _, held := range d.pins.addrs[addr] {
+		if kind == special && d.first(held.rules, ports.First) >= 0 {
+			return anyHint(held.name, ports)
+		}
+	}
+	return addressHint(addr, ports, kind)
+}
 
 // addressHint says how to allow an address: not at all when it hands out credentials.
 func addressHint(addr netip.Addr, ports Ports, kind reach) string {

@@ -15,7 +15,12 @@ type vetted struct {
 	Decision
 	name  string // canonical
 	cover cover
+	// ports are those of the rule that a person would look at first: 443 without a rule.
+	ports Ports
 }
+
+// noRule are the ports to speak of where no rule names any.
+var noRule = Ports{443, 443}
 
 func (d *Decider) vet(asked string) vetted {
 	refused := func(rule, hint string) vetted { return vetted{Decision: Decision{Rule: rule, Hint: hint}} }
@@ -26,22 +31,30 @@ func (d *Decider) vet(asked string) vetted {
 	if isMetadataName(name) {
 		return refused(name+" is a cloud's metadata service", "")
 	}
-	if d.mode == Public {
-		return vetted{Decision{Verdict: Direct, Rule: "public"}, name, cover{}}
-	}
 	by := d.covering(name)
+	ports := noRule
+	if len(by.rules) > 0 {
+		ports = d.rules[by.rules[0]].Ports
+	}
+	if d.mode == Public {
+		// Names are only held for what lies beyond the public addresses, and that has an end.
+		if !d.widens(by.rules) || d.pins.full(name, by) != "" {
+			by = cover{}
+		}
+		return vetted{Decision{Verdict: Direct, Rule: "public"}, name, by, ports}
+	}
 	if len(by.rules) > 0 {
 		if why := d.pins.full(name, by); why != "" {
-			return refused(why, addHint(name+":"+d.rules[by.rules[0]].Ports.String()))
+			return refused(why, addHint(name+":"+ports.String()))
 		}
-		return vetted{Decision{Verdict: Direct, Rule: d.labels[by.rules[0]]}, name, by}
+		return vetted{Decision{Verdict: Direct, Rule: d.labels[by.rules[0]]}, name, by, ports}
 	}
 	switch {
 	case name == "localhost":
 		// Written in a rule, it is two address rules.
 		for _, i := range d.blocks {
 			if block := d.rules[i].Prefix; block.Contains(loopback4) || block.Contains(loopback6) {
-				return vetted{Decision{Verdict: Direct, Rule: d.labels[i]}, name, cover{}}
+				return vetted{Decision{Verdict: Direct, Rule: d.labels[i]}, name, cover{}, noRule}
 			}
 		}
 	case localName(name):
@@ -50,9 +63,30 @@ func (d *Decider) vet(asked string) vetted {
 	return refused("no rule names "+name, addHint(name+":"+defaultPort))
 }
 
+// widens tells whether a rule with [AnyAddress] decides on some port, of those that cover a name.
+func (d *Decider) widens(rules []int) bool {
+	for n, i := range rules {
+		r := &d.rules[i]
+		if r.Addresses != AnyAddress {
+			continue
+		}
+		// The ports that no earlier rule takes begin with its own first one or behind one of theirs.
+		if d.first(rules, r.Ports.First) == i {
+			return true
+		}
+		for _, earlier := range rules[:n] {
+			if after := d.rules[earlier].Ports.Last + 1; r.Ports.Holds(after) && d.first(rules, after) == i {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Answer decides on one address that a name resolved to: Direct when it may be answered. A
-// special address may only where an address rule holds it, on a port that the name's rule
-// holds too; the address rule, and not the name's, then decides on connections.
+// special address may only by a rule with [AnyAddress], or where an address rule holds it, on
+// a port that the name's rule holds too; the address rule, and not the name's, then decides
+// on connections.
 func (d *Decider) Answer(name string, addr netip.Addr) Decision {
 	asked := d.vet(name)
 	if asked.Verdict != Direct {
@@ -66,15 +100,18 @@ func (d *Decider) answer(asked vetted, addr netip.Addr) Decision {
 		return Decision{Rule: "no address"}
 	}
 	addr = plainAddr(addr)
-	why, kind := judge(addr)
-	if why == "" || d.blockOn(addr, asked.cover) {
+	why, kind := d.judge(addr)
+	if why == "" || kind == special && d.widens(asked.cover.rules) {
 		return asked.Decision
 	}
-	ports := Ports{443, 443}
-	if len(asked.cover.rules) > 0 {
-		ports = d.rules[asked.cover.rules[0]].Ports
+	by := asked.cover
+	if d.mode == Public {
+		by = cover{} // any port is open to the name
 	}
-	return Decision{Rule: addr.String() + " is " + why, Hint: addressHint(addr, ports, kind)}
+	if d.blockOn(addr, by) {
+		return asked.Decision
+	}
+	return Decision{Rule: addr.String() + " is " + why, Hint: nameHint(asked.name, addr, asked.ports, kind)}
 }
 
 // Pin says what may be answered for a name: the addresses, unmapped and each once, without
@@ -99,7 +136,7 @@ func (d *Decider) Pin(name string, addrs []netip.Addr) (kept []netip.Addr) {
 		}
 	}
 	if len(kept) == 0 || len(asked.cover.rules) == 0 {
-		return kept // in the public mode, and for localhost, decisions go by address alone
+		return kept // decisions go by address alone
 	}
 	return d.pins.add(asked.name, asked.cover, kept)
 }
@@ -107,7 +144,9 @@ func (d *Decider) Pin(name string, addrs []netip.Addr) (kept []netip.Addr) {
 // Server decides on the name that a client sent on a relayed connection to dst. Direct comes
 // with the addresses to try: the name's own pins, dst first if it is among them, so that
 // whatever was sent, the connection goes where that name resolved to. Direct without
-// addresses is a name that may be reached and has not been resolved yet.
+// addresses is a name that may be reached and has not been resolved yet. In the public mode
+// only connections that a rule with [AnyAddress] leads to are relayed, so it is asked for such
+// rules. Whether an address is this machine's own is for [Decider.Upstream] to tell.
 func (d *Decider) Server(name string, dst netip.AddrPort) (Decision, []netip.Addr) {
 	asked := name
 	name, problem := canonicalName(asked)
@@ -118,10 +157,13 @@ func (d *Decider) Server(name string, dst netip.AddrPort) (Decision, []netip.Add
 		return Decision{Rule: name + " is a cloud's metadata service"}, nil
 	}
 	port := dst.Port()
+	written := name + ":" + strconv.Itoa(int(port))
 	i := d.first(d.covering(name).rules, port)
-	if i < 0 {
-		written := name + ":" + strconv.Itoa(int(port))
+	switch {
+	case i < 0:
 		return Decision{Rule: "no rule names " + written, Hint: addHint(written)}, nil
+	case d.mode == Public && d.rules[i].Addresses != AnyAddress:
+		return Decision{Rule: "no rule lets " + written + " lead to special addresses", Hint: anyHint(name, Ports{port, port})}, nil
 	}
 	allowed := Decision{Verdict: Direct, Rule: d.labels[i]}
 	held := d.pins.of(name)
@@ -131,11 +173,12 @@ func (d *Decider) Server(name string, dst netip.AddrPort) (Decision, []netip.Add
 	first := held[0]
 	// A pin that an address rule keeps is for that rule's ports.
 	addrs := slices.DeleteFunc(held, func(addr netip.Addr) bool {
-		return Special(addr) != "" && d.blockFor(addr, port) < 0
+		why, kind := judge(addr)
+		return why != "" && d.blockFor(addr, port) < 0 && !d.leads(i, netip.AddrPortFrom(addr, port), kind)
 	})
 	if len(addrs) == 0 {
 		why, kind := judge(first)
-		return Decision{Rule: first.String() + " is " + why, Hint: addressHint(first, Ports{port, port}, kind)}, nil
+		return Decision{Rule: first.String() + " is " + why, Hint: nameHint(name, first, Ports{port, port}, kind)}, nil
 	}
 	if at := slices.Index(addrs, plainAddr(dst.Addr())); at > 0 {
 		wanted := addrs[at]

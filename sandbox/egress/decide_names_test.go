@@ -15,16 +15,26 @@ import (
 
 var compareAddrs = cmpopts.EquateComparable(netip.Addr{})
 
-// hinted is the rule that a hint says to add.
-func hinted(t *testing.T, hint string) string {
+// hinted are the rules that a hint says to add.
+func hinted(t *testing.T, hint string) []egress.Rule {
 	t.Helper()
 	text, hasEnd := strings.CutSuffix(hint, " to network.egress")
 	quoted, hasStart := strings.CutPrefix(text, "add ")
+	inner, anywhere := strings.CutSuffix(strings.TrimPrefix(quoted, "{to: "), ", addresses: any}")
+	if anywhere {
+		quoted = inner
+	}
 	rule, err := strconv.Unquote(quoted)
 	if !hasStart || !hasEnd || err != nil {
 		t.Fatalf("hint %q does not say what to add", hint)
 	}
-	return rule
+	rules := parse(t, rule)
+	for i := range rules {
+		if anywhere {
+			rules[i].Addresses = egress.AnyAddress
+		}
+	}
+	return rules
 }
 
 func TestQuery(t *testing.T) {
@@ -108,7 +118,7 @@ func TestServer(t *testing.T) {
 		{"private pin left out", "mixed.example", "8.1.0.5:443", direct("mixed.example:443-444"), answer("8.1.0.5")},
 		{"private pin left out, connected to it", "mixed.example", "10.1.0.1:443", direct("mixed.example:443-444"), answer("8.1.0.5")},
 		{"private pin on the port of its block", "mixed.example", "8.1.0.5:444", direct("mixed.example:443-444"), answer("8.1.0.5", "10.1.0.1")},
-		{"private pin alone", "inner.example", "8.1.0.1:443", egress.Decision{Rule: "10.1.0.2 is private (RFC 1918)", Hint: `add "10.1.0.2:443" to network.egress`}, nil},
+		{"private pin alone", "inner.example", "8.1.0.1:443", egress.Decision{Rule: "10.1.0.2 is private (RFC 1918)", Hint: `add {to: "inner.example:443", addresses: any} to network.egress`}, nil},
 		{"foreign name", "evil.example", "8.1.0.1:443", egress.Decision{Rule: "no rule names evil.example:443", Hint: `add "evil.example:443" to network.egress`}, nil},
 		{"port of another rule", "web.example", "8.1.0.1:443", egress.Decision{Rule: "no rule names web.example:443", Hint: `add "web.example:443" to network.egress`}, nil},
 		{"address for a name", "8.1.0.1", "8.1.0.1:443", egress.Decision{Rule: `server name "8.1.0.1" is read as an address, not as a name`}, nil},

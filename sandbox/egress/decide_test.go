@@ -2,6 +2,7 @@ package egress_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,7 +81,7 @@ func TestDecisionsOfAList(t *testing.T) {
 		{"pinned name, other ports", "8.1.0.6:3999", direct("game.example:3000-4000"), direct("game.example:3000-4000")},
 
 		{"private address of a name, on the port of its block", "10.1.2.3:5432", direct("10.1.0.0/16:5432"), direct("10.1.0.0/16:5432")},
-		{"private address of a name, on the name's port", "10.1.2.3:5433", refused("private (RFC 1918)", add("10.1.2.3:5433")), refused("private (RFC 1918)", add("10.1.2.3:5433"))},
+		{"private address of a name, on the name's port", "10.1.2.3:5433", refused("private (RFC 1918)", `add {to: "db.example:5433", addresses: any} to network.egress`), refused("private (RFC 1918)", `add {to: "db.example:5433", addresses: any} to network.egress`)},
 		{"block", "10.1.255.255:5432", direct("10.1.0.0/16:5432"), direct("10.1.0.0/16:5432")},
 		{"block, mapped", "[::ffff:10.1.255.255]:5432", direct("10.1.0.0/16:5432"), direct("10.1.0.0/16:5432")},
 		{"beside the block", "10.2.0.0:5432", refused("private (RFC 1918)", add("10.2.0.0:5432")), refused("private (RFC 1918)", add("10.2.0.0:5432"))},
@@ -206,7 +207,7 @@ func TestHintsAllow(t *testing.T) {
 			func(d *egress.Decider) egress.Decision { return d.Datagram(dst) },
 		} {
 			got := decide(d)
-			wider := egress.NewDecider(egress.Policy{Rules: append(parse(t, hinted(t, got.Hint)), rules...)}, nil)
+			wider := egress.NewDecider(egress.Policy{Rules: slices.Concat(rules, hinted(t, got.Hint))}, nil)
 			wider.Pin("api.example", answer("8.1.0.1"))
 			if again := decide(wider); got.Verdict != egress.Refused || again.Verdict == egress.Refused {
 				t.Errorf("%s: got %+v, and with the hint %+v", text, got, again)
@@ -215,14 +216,14 @@ func TestHintsAllow(t *testing.T) {
 	}
 	for _, name := range []string{"other.example", "my_db", "localhost"} {
 		got := egress.NewDecider(egress.Policy{Rules: rules}, nil).Query(name)
-		again := egress.NewDecider(egress.Policy{Rules: append(parse(t, hinted(t, got.Hint)), rules...)}, nil).Query(name)
+		again := egress.NewDecider(egress.Policy{Rules: slices.Concat(rules, hinted(t, got.Hint))}, nil).Query(name)
 		if got.Verdict != egress.Refused || again.Verdict != egress.Direct {
 			t.Errorf("%s: got %+v, and with the hint %+v", name, got, again)
 		}
 	}
-	for name, addr := range map[string]string{"api.example": "10.1.2.3", "x.cdn.example": "192.168.7.7", "db.example": "fd00::7"} {
+	for name, addr := range map[string]string{"api.example": "10.1.2.3", "x.cdn.example": "192.168.7.7", "db.example": "fd00::7", "db.example.": "169.254.1.1"} {
 		got := egress.NewDecider(egress.Policy{Rules: rules}, nil).Answer(name, netip.MustParseAddr(addr))
-		again := egress.NewDecider(egress.Policy{Rules: append(parse(t, hinted(t, got.Hint)), rules...)}, nil)
+		again := egress.NewDecider(egress.Policy{Rules: slices.Concat(rules, hinted(t, got.Hint))}, nil)
 		if kept := again.Pin(name, answer(addr)); got.Verdict != egress.Refused || len(kept) != 1 {
 			t.Errorf("%s at %s: got %+v, and with the hint %v is kept", name, addr, got, kept)
 		}

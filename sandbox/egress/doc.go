@@ -16,6 +16,7 @@
 //   - A host rule, and the public mode, never lead to a special address: loopback, private,
 //     link-local, cloud metadata and the rest of [Special], in whatever form it is spelled or
 //     wrapped. The decision is made on the address that is connected to, never on text.
+//     A rule with [AnyAddress] leads to those where hosts are, and never to cloud metadata.
 //   - A host rule leads to addresses that its own name resolved to, on its own ports only.
 //   - What cannot be judged (no address, port 0, a name that is no host name) is refused.
 //

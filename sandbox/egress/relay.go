@@ -75,6 +75,7 @@ func NewRelay(d *Decider, s *Stub, deny func(Denial)) (*Relay, error) {
 		decider: d, stub: s, deny: deny, listen: listen, ctx: ctx, cancel: cancel,
 		arrivals: map[netip.AddrPort]*arrival{}, open: map[*net.TCPConn]struct{}{},
 	}
+	d.own.add(listen.port)
 	for _, l := range listen.tcp {
 		r.running.Go(func() { r.accept(l) })
 	}

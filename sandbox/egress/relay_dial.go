@@ -15,8 +15,9 @@ const (
 	maxDials    = 8
 )
 
-// dial connects to the first address that answers, trying them in order.
-func dial(ctx context.Context, addrs []netip.Addr, port uint16) (*net.TCPConn, error) {
+// dial connects to the first address that answers, trying them in order. Each is vetted before
+// and after it is connected to.
+func dial(ctx context.Context, addrs []netip.Addr, port uint16, vet func(to netip.AddrPort) error) (*net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
 	type result struct {
@@ -35,11 +36,10 @@ func dial(ctx context.Context, addrs []netip.Addr, port uint16) (*net.TCPConn, e
 			if started == len(addrs) {
 				continue
 			}
-			addr := netip.AddrPortFrom(addrs[started], port).String()
+			to := netip.AddrPortFrom(addrs[started], port)
 			started++
 			go func() {
-				var dialer net.Dialer
-				conn, err := dialer.DialContext(ctx, "tcp", addr)
+				conn, err := dialVetted(ctx, to, vet)
 				results <- result{conn, err}
 			}()
 			timer.Reset(dialStagger)
@@ -61,4 +61,20 @@ func dial(ctx context.Context, addrs []netip.Addr, port uint16) (*net.TCPConn, e
 		}
 	}
 	return nil, last
+}
+
+func dialVetted(ctx context.Context, to netip.AddrPort, vet func(to netip.AddrPort) error) (net.Conn, error) {
+	if err := vet(to); err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return nil, err
+	}
+	if err := vet(to); err != nil {
+		abort(conn.(*net.TCPConn))
+		return nil, err
+	}
+	return conn, nil
 }

@@ -91,7 +91,12 @@ func (v *visit) connect(name string) (*net.TCPConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	upstream, err := dial(v.relay.ctx, addrs, v.dst.Port())
+	upstream, err := dial(v.relay.ctx, addrs, v.dst.Port(), func(to netip.AddrPort) error {
+		if d := v.relay.decider.Upstream(name, to); d.Verdict != Direct {
+			return &refusal{name: name, rule: d.Rule, hint: d.Hint}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

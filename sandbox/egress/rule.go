@@ -29,6 +29,30 @@ func (n Names) String() string {
 	return "unknown"
 }
 
+// Addresses says to which addresses a host name may lead.
+type Addresses uint8
+
+const (
+	// Ordinary is places on the public Internet that are not this machine itself.
+	Ordinary Addresses = iota
+	// AnyAddress adds the special addresses where hosts are: private and shared networks,
+	// loopback, this machine's own. It never leads to what [Special] calls cloud metadata,
+	// nor to link-local, multicast, broadcast and unspecified addresses, where no host with
+	// a name of its own is.
+	AnyAddress
+)
+
+// String returns the word of a rule's addresses: "any", or "ordinary", which nobody writes.
+func (a Addresses) String() string {
+	switch a {
+	case Ordinary:
+		return "ordinary"
+	case AnyAddress:
+		return "any"
+	}
+	return "unknown"
+}
+
 // Ports is a range, both ends included.
 type Ports struct{ First, Last uint16 }
 
@@ -44,20 +68,29 @@ func (p Ports) String() string {
 	return first + "-" + strconv.Itoa(int(p.Last))
 }
 
+// words returns "port 443" or "ports 8000-8100".
+func (p Ports) words() string {
+	if p.First == p.Last {
+		return "port " + p.String()
+	}
+	return "ports " + p.String()
+}
+
 // Rule is one entry of network.egress, parsed. Either Host or Prefix is set. A rule holds
 // for TCP and for UDP.
 type Rule struct {
-	Host     string       // lower-case ASCII (IDNA), no trailing dot; "" for an address rule
-	Wildcard bool         // "*.": every name below Host, not Host itself
-	Prefix   netip.Prefix // masked, unmapped; the zero Prefix for a host rule
-	Ports    Ports        // from 1 up
-	Names    Names        // of a host rule
-	Text     string       // as written, for messages
-	Origin   string       // "file:line:column" or "--egress"; "" when nobody said
+	Host      string       // lower-case ASCII (IDNA), no trailing dot; "" for an address rule
+	Wildcard  bool         // "*.": every name below Host, not Host itself
+	Prefix    netip.Prefix // masked, unmapped; the zero Prefix for a host rule
+	Ports     Ports        // from 1 up
+	Names     Names        // of a host rule
+	Addresses Addresses    // of a host rule
+	Text      string       // as written, for messages
+	Origin    string       // "file:line:column" or "--egress"; "" when nobody said
 }
 
 // String returns the rule in its canonical form. [ParseRule] reads it back to the same rule,
-// but for Names, Text and Origin, which are not in it.
+// but for Names, Addresses, Text and Origin, which are not in it.
 func (r Rule) String() string {
 	var target string
 	switch {
@@ -99,7 +132,7 @@ func (r Rule) Within(other Rule) bool {
 		return r.Prefix.IsValid() && other.Prefix.IsValid() &&
 			other.Prefix.Bits() <= r.Prefix.Bits() && other.Prefix.Contains(r.Prefix.Addr())
 	}
-	if r.Names == Pinned && other.Names != Pinned {
+	if r.Names == Pinned && other.Names != Pinned || r.Addresses == AnyAddress && other.Addresses != AnyAddress {
 		return false
 	}
 	if r.Wildcard {
@@ -123,6 +156,18 @@ func (r Rule) Wide() string {
 	if !r.Wildcard {
 		return ""
 	}
+	var why []string
+	if r.Addresses == AnyAddress {
+		why = append(why, "lets whoever answers for "+r.Host+" lead to this machine and its networks, on "+r.Ports.words())
+	}
+	if below := r.below(); below != "" {
+		why = append(why, below)
+	}
+	return strings.Join(why, "; ")
+}
+
+// below says whose names a wildcard holds, where they are strangers'.
+func (r *Rule) below() string {
 	if !strings.Contains(r.Host, ".") {
 		return "holds every name below the top-level domain " + r.Host
 	}

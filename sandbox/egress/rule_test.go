@@ -249,6 +249,7 @@ func TestParseRuleRefuses(t *testing.T) {
 
 func TestWithin(t *testing.T) {
 	pinned := func(r egress.Rule) egress.Rule { r.Names = egress.Pinned; return r }
+	anywhere := func(r egress.Rule) egress.Rule { r.Addresses = egress.AnyAddress; return r }
 	rule := func(text string) egress.Rule { return parse(t, text)[0] }
 	tests := []struct {
 		name        string
@@ -270,6 +271,11 @@ func TestWithin(t *testing.T) {
 		{"wildcard and a narrower one", rule("*.example:443"), rule("*.a.example:443"), false},
 		{"pinned and strict", pinned(rule("a.example:443")), rule("a.example:443"), false},
 		{"strict and pinned", rule("a.example:443"), pinned(rule("a.example:443")), true},
+		{"any address and ordinary ones", anywhere(rule("a.example:443")), rule("a.example:443"), false},
+		{"ordinary addresses and any", rule("a.example:443"), anywhere(rule("a.example:443")), true},
+		{"any address below a wildcard", anywhere(rule("a.example:443")), rule("*.example:443"), false},
+		{"any address below a wildcard with any", anywhere(rule("a.example:443")), anywhere(rule("*.example:443")), true},
+		{"any address, pinned, and strict", anywhere(pinned(rule("a.example:443"))), anywhere(rule("a.example:443")), false},
 		{"same block", rule("10.0.0.0/8:443"), rule("10.0.0.0/8:443"), true},
 		{"smaller block", rule("10.1.0.0/16:443"), rule("10.0.0.0/8:443"), true},
 		{"larger block with the same first address", rule("10.0.0.0/8:443"), rule("10.0.0.0/16:443"), false},
@@ -322,12 +328,28 @@ func TestWide(t *testing.T) {
 	}
 }
 
+// TestWideAddresses: what a wildcard with any address opens is said beside what it opens anyway.
+func TestWideAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"nexus.corp.example:443": "",
+		"*.corp.example:443":     "lets whoever answers for corp.example lead to this machine and its networks, on port 443",
+		"*.corp.example:1-1024":  "lets whoever answers for corp.example lead to this machine and its networks, on ports 1-1024",
+		"*.github.io:443":        "lets whoever answers for github.io lead to this machine and its networks, on port 443; anybody can have a name below github.io",
+	} {
+		r := parse(t, text)[0]
+		r.Addresses = egress.AnyAddress
+		if got := r.Wide(); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	got := []string{
-		egress.Strict.String(), egress.Pinned.String(), egress.Names(9).String(), egress.List.String(), egress.Public.String(), egress.Mode(9).String(),
+		egress.Strict.String(), egress.Pinned.String(), egress.Names(9).String(), egress.Ordinary.String(), egress.AnyAddress.String(), egress.Addresses(9).String(), egress.List.String(), egress.Public.String(), egress.Mode(9).String(),
 		egress.Refused.String(), egress.Direct.String(), egress.Relayed.String(), egress.Resolver.String(), egress.Verdict(9).String(),
 	}
-	want := []string{"strict", "pinned", "unknown", "list", "public", "unknown", "refused", "direct", "relayed", "resolver", "unknown"}
+	want := []string{"strict", "pinned", "unknown", "ordinary", "any", "unknown", "list", "public", "unknown", "refused", "direct", "relayed", "resolver", "unknown"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

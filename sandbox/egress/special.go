@@ -11,10 +11,14 @@ import (
 type reach uint8
 
 const (
-	special  reach = iota // no host rule and no public mode leads there
-	metadata              // special, and hands out credentials: no message says how to allow it
+	special  reach = iota // a host rule leads there with [AnyAddress] alone, no public mode does
+	nowhere               // special, and no host with a name is there: address rules alone lead there
+	metadata              // as nowhere, and hands out credentials: no message says how to allow it
 	ordinary              // globally reachable, inside a special block
 )
+
+// worse tells whether a kind refuses more than another one.
+func (k reach) worse(other reach) bool { return k != ordinary && (other == ordinary || k > other) }
 
 // specialBlock is one row of the table.
 type specialBlock struct {
@@ -44,12 +48,12 @@ var specialBlocks = [...]specialBlock{
 	{"100.100.100.200/32", "cloud metadata", "Alibaba Cloud", metadata},
 	{"192.0.0.192/32", "cloud metadata", "Oracle Cloud", metadata},
 
-	{"0.0.0.0/32", "unspecified, which is this machine", "RFC 1122", special},
-	{"0.0.0.0/8", "this network", "RFC 791", special},
+	{"0.0.0.0/32", "unspecified, which is this machine", "RFC 1122", nowhere},
+	{"0.0.0.0/8", "this network", "RFC 791", nowhere},
 	{"10.0.0.0/8", "private", "RFC 1918", special},
 	{"100.64.0.0/10", "shared between a provider and its customers", "RFC 6598", special},
 	{"127.0.0.0/8", "loopback", "RFC 1122", special},
-	{"169.254.0.0/16", "link-local", "RFC 3927", special},
+	{"169.254.0.0/16", "link-local", "RFC 3927", nowhere},
 	{"172.16.0.0/12", "private", "RFC 1918", special},
 	{"192.0.0.0/29", "IPv4 service continuity", "RFC 7335", special},
 	{"192.0.0.8/32", "dummy address", "RFC 7600", special},
@@ -67,8 +71,8 @@ var specialBlocks = [...]specialBlock{
 	{"198.18.0.0/15", "benchmarking", "RFC 2544", special},
 	{"198.51.100.0/24", "documentation", "RFC 5737", special},
 	{"203.0.113.0/24", "documentation", "RFC 5737", special},
-	{"224.0.0.0/4", "multicast", "RFC 5771", special},
-	{"255.255.255.255/32", "broadcast", "RFC 919", special},
+	{"224.0.0.0/4", "multicast", "RFC 5771", nowhere},
+	{"255.255.255.255/32", "broadcast", "RFC 919", nowhere},
 	{"240.0.0.0/4", "reserved", "RFC 1112", special},
 
 	{"fd00:ec2::254/128", "cloud metadata", "Amazon", metadata},
@@ -79,7 +83,7 @@ var specialBlocks = [...]specialBlock{
 	{"fd00:a9fe:a9fe::1/128", "cloud metadata", "Linode", metadata},
 	{"fd00:100::100:200/128", "cloud metadata", "Alibaba Cloud", metadata},
 
-	{"::/128", "unspecified, which is this machine", "RFC 4291", special},
+	{"::/128", "unspecified, which is this machine", "RFC 4291", nowhere},
 	{"::1/128", "loopback", "RFC 4291", special},
 	{"::/96", "IPv4-compatible, deprecated", "RFC 4291", special},
 	{"::ffff:0:0/96", "IPv4-mapped", "RFC 4291", special},
@@ -104,9 +108,9 @@ var specialBlocks = [...]specialBlock{
 	{"3fff::/20", "documentation", "RFC 9637", special},
 	{"5f00::/16", "segment routing", "RFC 9602", special},
 	{"fc00::/7", "unique local", "RFC 4193", special},
-	{"fe80::/10", "link-local", "RFC 4291", special},
+	{"fe80::/10", "link-local", "RFC 4291", nowhere},
 	{"fec0::/10", "site-local, deprecated", "RFC 3879", special},
-	{"ff00::/8", "multicast", "RFC 4291", special},
+	{"ff00::/8", "multicast", "RFC 4291", nowhere},
 	// All that is not 2000::/3, the only global unicast space there is.
 	{"::/3", "reserved", "RFC 4291", special},
 	{"4000::/2", "reserved", "RFC 4291", special},
@@ -165,22 +169,20 @@ func Special(addr netip.Addr) string {
 	return why
 }
 
-// judge is Special, with the kind of the deciding row.
+// judge is Special, with the kind of the deciding row: of several, the one that refuses most.
 func judge(addr netip.Addr) (why string, kind reach) {
 	if !addr.IsValid() {
-		return "no address", special
+		return "no address", nowhere
 	}
 	addr = plainAddr(addr)
+	kind = ordinary
 	if addr.Is6() {
-		if why, kind := judgeInner(addr); why != "" {
-			return why, kind
-		}
+		why, kind = judgeInner(addr)
 	}
-	r := lookup(addr)
-	if r == nil || r.reach == ordinary {
-		return "", ordinary
+	if r := lookup(addr); r != nil && r.reach.worse(kind) {
+		return r.why, r.reach
 	}
-	return r.why, r.reach
+	return why, kind
 }
 
 // plainAddr is an address as rules hold it: an IPv4-mapped one is the IPv4 address (the kernel
@@ -189,51 +191,38 @@ func plainAddr(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
 // judgeInner judges the IPv4 addresses that an IPv6 address may carry, each in the place that
 // its form puts it; "" when there is none or all are ordinary. Forms overlap, as an ISATAP
-// interface in a 6to4 network, so each is asked.
+// interface in a 6to4 network, so each is asked, and the answer that refuses most counts.
 func judgeInner(addr netip.Addr) (why string, kind reach) {
 	b := addr.As16()
-	found := func(form string, a, b, c, d byte) bool {
+	kind = ordinary
+	find := func(form string, a, b, c, d byte) {
 		inner := netip.AddrFrom4([4]byte{a, b, c, d})
-		r := lookup(inner)
-		if r == nil || r.reach == ordinary {
-			return false
+		if r := lookup(inner); r != nil && r.reach.worse(kind) {
+			why, kind = form+" of "+inner.String()+", "+r.why, r.reach
 		}
-		why, kind = form+" of "+inner.String()+", "+r.why, r.reach
-		return true
 	}
 	high, zero := [12]byte(b[:12]), [12]byte{}
 	switch {
 	case high == zero && [3]byte(b[12:15]) != [3]byte{}: // :: and ::1 have rows of their own
-		if found("IPv4-compatible form", b[12], b[13], b[14], b[15]) { // RFC 4291, section 2.5.5.1
-			return why, kind
-		}
+		find("IPv4-compatible form", b[12], b[13], b[14], b[15]) // RFC 4291, section 2.5.5.1
 	case high == [12]byte{8: 0xff, 9: 0xff}:
-		if found("IPv4-translated form", b[12], b[13], b[14], b[15]) { // RFC 2765, section 2.1
-			return why, kind
-		}
+		find("IPv4-translated form", b[12], b[13], b[14], b[15]) // RFC 2765, section 2.1
 	case high == [12]byte{0, 0x64, 0xff, 0x9b}, [6]byte(b[:6]) == [6]byte{0, 0x64, 0xff, 0x9b, 0, 1}:
 		// RFC 6052, section 2.2. Where a shorter local prefix puts the address cannot be seen;
 		// the local block is special whatever is inside.
-		if found("NAT64 form", b[12], b[13], b[14], b[15]) {
-			return why, kind
-		}
+		find("NAT64 form", b[12], b[13], b[14], b[15])
 	case b[0] == 0x20 && b[1] == 0x02:
-		if found("6to4 form", b[2], b[3], b[4], b[5]) { // RFC 3056, section 2
-			return why, kind
-		}
+		find("6to4 form", b[2], b[3], b[4], b[5]) // RFC 3056, section 2
 	case [4]byte(b[:4]) == [4]byte{0x20, 0x01}:
 		// RFC 4380, section 4: the server's address, and the client's with all bits turned.
-		if found("Teredo form", ^b[12], ^b[13], ^b[14], ^b[15]) || found("Teredo form", b[4], b[5], b[6], b[7]) {
-			return why, kind
-		}
+		find("Teredo form", ^b[12], ^b[13], ^b[14], ^b[15])
+		find("Teredo form", b[4], b[5], b[6], b[7])
 	}
 	// RFC 5214, section 6.1: an interface identifier that begins 0000:5efe or 0200:5efe.
 	if b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
-		if found("ISATAP form", b[12], b[13], b[14], b[15]) {
-			return why, kind
-		}
+		find("ISATAP form", b[12], b[13], b[14], b[15])
 	}
-	return "", ordinary
+	return why, kind
 }
 
 // specialsIn names the kinds of special addresses that a prefix holds. A prefix that lies in

@@ -70,6 +70,7 @@ func NewStub(d *Decider, servers []netip.AddrPort, deny func(Denial)) (*Stub, er
 		inHand: make(chan struct{}, maxInHand), asking: make(chan struct{}, maxAsking),
 		cache: map[question]cached{}, flights: map[question]*flight{},
 	}
+	d.own.add(listen.port)
 	for _, c := range listen.udp {
 		s.running.Go(func() { s.serveDatagrams(c) })
 	}

@@ -377,9 +377,9 @@ func TestStubAnswers(t *testing.T) {
 		}
 	}
 	want := []string{
-		`dns|name mixed.example at 10.0.0.5|10.0.0.5 is private (RFC 1918)|add "10.0.0.5:443" to network.egress`,
-		`dns|name mixed.example at 127.0.0.1|127.0.0.1 is loopback (RFC 1122)|add "127.0.0.1:443" to network.egress`,
-		`dns|name private.example at 10.0.0.6|10.0.0.6 is private (RFC 1918)|add "10.0.0.6:5432" to network.egress`,
+		`dns|name mixed.example at 10.0.0.5|10.0.0.5 is private (RFC 1918)|add {to: "mixed.example:443", addresses: any} to network.egress`,
+		`dns|name mixed.example at 127.0.0.1|127.0.0.1 is loopback (RFC 1122)|add {to: "mixed.example:443", addresses: any} to network.egress`,
+		`dns|name private.example at 10.0.0.6|10.0.0.6 is private (RFC 1918)|add {to: "private.example:5432", addresses: any} to network.egress`,
 		`dns|name metadata.example at 169.254.169.254|169.254.169.254 is cloud metadata (Amazon, Azure, Google Cloud and others)|`,
 		`dns|name other.example|no rule names other.example|add "other.example:443" to network.egress`,
 		`dns|name evil.example|no rule names evil.example|add "evil.example:443" to network.egress`,

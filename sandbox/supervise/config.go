@@ -16,6 +16,8 @@ type Config struct {
 	Egress *egress.Decider
 	Stub   *egress.Stub
 	Relay  *egress.Relay
+	// Own tells which addresses are this machine's; nil asks the kernel.
+	Own egress.Own
 	// Servers are the name servers of this machine: the only ones that a datagram to port 53
 	// may name, unless an address rule allows it.
 	Servers []netip.AddrPort

@@ -80,6 +80,8 @@ func (s *supervisor) connectTCP(c *call, raw []byte) outcome {
 	a := &attempt{s: s, c: c, raw: to.sockaddr(c.socket.domain), near: to.loopback()}
 	switch d.Verdict {
 	case egress.Direct:
+		a.again = func() egress.Decision { return s.decideStream(to) }
+		a.to = to
 		return a.begin()
 	case egress.Resolver:
 		a.redirect(s.Stub.Addr(to.at.Addr()))
@@ -132,6 +134,10 @@ type attempt struct {
 	raw   []byte // where the socket connects
 	near  bool   // this machine answers
 	begun func() // called once, after the connection has begun; nil for nothing
+	// again decides once more when the connection has begun: by then an address can have become
+	// this machine's own. nil when nothing was decided about where it leads.
+	again func() egress.Decision
+	to    destination // what it decides on
 	limit time.Time
 	first unix.Errno // what the first call said: what a time-out returns
 }
@@ -144,19 +150,39 @@ func (a *attempt) redirect(to netip.AddrPort) {
 func (a *attempt) begin() outcome {
 	if !a.c.socket.blocks(0) {
 		errno := a.c.socket.connect(a.raw)
-		a.note(errno)
+		if o, refused := a.note(errno); refused {
+			return o
+		}
 		return result(errno)
 	}
 	a.limit = a.c.socket.limit()
 	return a.try()
 }
 
-// note tells that the connection has begun: it is there, or on its way.
-func (a *attempt) note(errno unix.Errno) {
-	if a.begun != nil && (errno == 0 || errno == unix.EINPROGRESS || errno == unix.EINTR) {
+// note tells that the connection has begun: it is there, or on its way. It reports true when
+// the connection may not be, and is broken off.
+func (a *attempt) note(errno unix.Errno) (outcome, bool) {
+	if errno != 0 && errno != unix.EINPROGRESS && errno != unix.EINTR {
+		return outcome{}, false
+	}
+	if a.begun != nil {
 		a.begun()
 		a.begun = nil
 	}
+	if a.again == nil {
+		return outcome{}, false
+	}
+	d := a.again()
+	a.again = nil
+	if d.Verdict == egress.Direct {
+		return outcome{}, false
+	}
+	o := refused("connect", "tcp "+a.to.at.String(), d)
+	if errno := a.c.socket.connect(unspecified()); errno != 0 {
+		// It cannot be left to the server: nothing is sent or received on it any more.
+		_ = unix.Shutdown(a.c.socket.fd, unix.SHUT_RDWR)
+	}
+	return o, true
 }
 
 // try connects a blocking socket: at once when this machine answers, elsewhere when it
@@ -185,7 +211,9 @@ func (a *attempt) try() outcome {
 // tried handles what a short wait gave. A second call on the same socket finds EALREADY.
 // EINTR comes from signals of this process's own runtime.
 func (a *attempt) tried(errno unix.Errno) outcome {
-	a.note(errno)
+	if o, refused := a.note(errno); refused {
+		return o
+	}
 	switch errno {
 	case unix.EINTR:
 		errno = unix.EINPROGRESS

@@ -25,7 +25,15 @@ func (s *supervisor) connectUDP(c *call, raw []byte) outcome {
 	switch d.Verdict {
 	case egress.Direct:
 		loosen(c.socket)
-		return result(c.socket.connect(to.sockaddr(c.socket.domain)))
+		errno := c.socket.connect(to.sockaddr(c.socket.domain))
+		// By now the address can have become this machine's own.
+		if d := s.decideDatagram(to); errno == 0 && d.Verdict != egress.Direct {
+			if errno := c.socket.connect(unspecified()); errno != 0 {
+				_ = unix.Shutdown(c.socket.fd, unix.SHUT_RDWR)
+			}
+			return refused("connect", "udp "+to.at.String(), d)
+		}
+		return result(errno)
 	case egress.Resolver:
 		loosen(c.socket)
 		at := s.Stub.Addr(to.at.Addr())
@@ -53,6 +61,7 @@ func (s *supervisor) connectUDP(c *call, raw []byte) outcome {
 func pretend(child socket, to destination) (unix.Errno, bool) {
 	source, errno := sourceFor(child.domain, to)
 	if errno != 0 {
+		unrouted(child)
 		return errno, true
 	}
 	if child.connect(unspecified()) != 0 {
@@ -60,6 +69,14 @@ func pretend(child socket, to destination) (unix.Errno, bool) {
 	}
 	source.at = netip.AddrPortFrom(source.at.Addr(), 0)
 	return 0, child.bind(source.sockaddr(child.domain)) == 0
+}
+
+// unrouted leaves a socket as the kernel does whose connect finds no route: with a port, and
+// without a source address from earlier (inet_dgram_connect, net/ipv4/af_inet.c, Linux 6.18).
+func unrouted(child socket) {
+	if name, errno := child.bound(); errno == 0 && name.Port() == 0 {
+		_ = child.bind(anyAddress(child.domain)) // the errno of the connect is what counts
+	}
 }
 
 // sourceFor asks the kernel for the source address of what would be sent, with a socket of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -378,6 +379,24 @@ func TestRoutes(t *testing.T) {
 	wantNoDenial(t, inside)
 	if inside.Outcome.Note != outside.Outcome.Note {
 		t.Errorf("got  %s\nwant %s", inside.Outcome.Note, outside.Outcome.Note)
+	}
+}
+
+// TestNoRoutes is TestRoutes on a machine whose routes lead nowhere, and on one where not even
+// the loopback interface is up.
+func TestNoRoutes(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{"loopback alone": "ip link set lo up && exec \"$0\" \"$@\"", "nothing": "exec \"$0\" \"$@\""} {
+		t.Run(name, func(t *testing.T) {
+			cmd := inNetwork(t, script, program, "-test.run=^TestRoutes$", "-test.v")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !bytes.Contains(out, []byte("--- PASS: TestRoutes ")) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
 

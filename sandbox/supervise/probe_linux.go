@@ -39,6 +39,9 @@ func Probe() error {
 	if err := probeListener(); err != nil {
 		return err
 	}
+	if err := ReachRoutes(); err != nil {
+		return err
+	}
 	return probeChild()
 }
 
@@ -173,8 +176,13 @@ func inspectServer(pid int) error {
 	return nil
 }
 
+// yamaScope holds Yama's rule of ptrace access, where the kernel has Yama.
+const yamaScope = "/proc/sys/kernel/yama/ptrace_scope"
+
 // notAllowed explains why a child cannot be inspected.
-func notAllowed(err error) string {
+func notAllowed(err error) string { return notAllowedBy(err, yamaScope) }
+
+func notAllowedBy(err error, yama string) string {
 	switch {
 	case errors.Is(err, unix.ENOSYS):
 		return "the kernel does not know it, or an outer jail refuses it"
@@ -183,7 +191,7 @@ func notAllowed(err error) string {
 	}
 	// Linux says with 2 that only CAP_SYS_PTRACE may, with 3 that nobody may (Yama,
 	// Documentation/admin-guide/LSM/Yama.rst). With 1 a parent may.
-	scope, failed := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	scope, failed := os.ReadFile(yama)
 	if scope = bytes.TrimSpace(scope); failed == nil && len(scope) == 1 && scope[0] >= '2' {
 		return "kernel.yama.ptrace_scope is " + string(scope) + ", which forbids inspecting one's own children"
 	}

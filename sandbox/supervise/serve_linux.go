@@ -29,6 +29,7 @@ type supervisor struct {
 	epoll    int
 	wake     int      // eventfd: a goroutine is done
 	root     identity // of this process's own root folder
+	routes   *routes  // with Egress, unless it is told otherwise
 
 	parked    map[int]*call // by the descriptor that epoll reports
 	due       time.Time     // when the first parked call is to be visited, or earlier
@@ -58,6 +59,9 @@ func Serve(c Config) error {
 	if err != nil {
 		return fmt.Errorf("starting the supervisor: %w", err)
 	}
+	if s.routes != nil {
+		defer s.routes.close() // the relay may go on asking
+	}
 	defer s.elsewhere.Wait()
 	defer s.close()
 	return s.run()
@@ -79,12 +83,33 @@ func newSupervisor(c Config) (*supervisor, error) {
 	if err := inspectServer(c.PID); err != nil {
 		return nil, err
 	}
+	if c.Egress != nil {
+		if err := s.tellOwn(); err != nil {
+			return nil, err
+		}
+	}
 	unix.Umask(socketMask)
 	if err := s.open(); err != nil {
 		s.close()
+		if s.routes != nil {
+			s.routes.close()
+		}
 		return nil, err
 	}
 	return s, nil
+}
+
+// tellOwn has the decider know which addresses are this machine's.
+func (s *supervisor) tellOwn() (err error) {
+	if s.Own != nil {
+		s.Egress.SetOwn(s.Own)
+		return nil
+	}
+	if s.routes, err = openRoutes(); err != nil {
+		return fmt.Errorf("opening a socket to ask for routes: %w", err)
+	}
+	s.Egress.SetOwn(s.routes.own)
+	return nil // where it cannot ask, it refuses; [ReachRoutes] says so before the start
 }
 
 func (s *supervisor) open() (err error) {

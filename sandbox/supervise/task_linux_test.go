@@ -3,6 +3,7 @@ package supervise
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 	"unsafe"
@@ -90,5 +91,34 @@ func TestProbeErrors(t *testing.T) {
 	want := "supervising needs pidfd_getfd(2) on a child (Linux 5.6): the kernel does not know it, or an outer jail refuses it"
 	if err.Error() != want || !errors.Is(err, unix.ENOSYS) {
 		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+// TestYama: with each value that Yama's rule of ptrace access can have, a refusal has the
+// reason that is the person's to change. 0 and 1 let a parent look at its child, so then it
+// was somebody else.
+func TestYama(t *testing.T) {
+	const outer = "an outer jail, such as a container's seccomp profile, forbids it"
+	folder := t.TempDir()
+	for scope, want := range map[string]string{
+		"0\n": outer, "1\n": outer, "": outer, "12\n": outer,
+		"2\n": "kernel.yama.ptrace_scope is 2, which forbids inspecting one's own children",
+		"3\n": "kernel.yama.ptrace_scope is 3, which forbids inspecting one's own children",
+	} {
+		file := filepath.Join(folder, "scope")
+		if err := os.WriteFile(file, []byte(scope), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, errno := range []unix.Errno{unix.EPERM, unix.EACCES} {
+			if got := notAllowedBy(errno, file); got != want {
+				t.Errorf("scope %q: got %q, want %q", scope, got, want)
+			}
+		}
+		if got, want := notAllowedBy(unix.ENOSYS, file), "the kernel does not know it, or an outer jail refuses it"; got != want {
+			t.Errorf("scope %q: a call that is not there: got %q, want %q", scope, got, want)
+		}
+	}
+	if got := notAllowedBy(unix.EPERM, filepath.Join(folder, "absent")); got != outer {
+		t.Errorf("a kernel without Yama: got %q", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -24,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	jailtest.Main(m, harness, tcpVictims, errorVictims, datagramVictims, messageVictims, unixVictims, bindVictims, raceVictims, lifeVictims, relayedVictims, benchVictims)
+	jailtest.Main(m, harness, tcpVictims, ownVictims, errorVictims, datagramVictims, messageVictims, unixVictims, bindVictims, raceVictims, lifeVictims, relayedVictims, benchVictims)
 }
 
 // world is what a supervised victim runs in.
@@ -35,6 +36,9 @@ type world struct {
 	Listen      []uint16
 	Sockets     []string
 	Own         []string
+	// OwnAfter is how many questions find nothing of this machine's before all addresses are;
+	// 0 asks the kernel.
+	OwnAfter int
 	// Orphan leaves the victim alive when its supervisor dies.
 	Orphan bool
 }
@@ -154,6 +158,15 @@ func (w world) config() (c supervise.Config, end func(), err error) {
 	}
 	if w.Egress == nil {
 		return c, func() {}, nil
+	}
+	if w.OwnAfter > 0 {
+		var asked atomic.Int64
+		c.Own = func(netip.Addr) (string, error) {
+			if asked.Add(1) <= int64(w.OwnAfter) {
+				return "", nil
+			}
+			return "an address of this machine", nil
+		}
 	}
 	var policy egress.Policy
 	for _, text := range w.Egress {
@@ -307,6 +320,29 @@ func takeListener(pid int, tell *os.File) (int, error) {
 	}
 	defer unix.Close(pidfd)
 	return unix.PidfdGetfd(pidfd, number, 0)
+}
+
+// inNetwork makes a command that runs a shell's words in a network namespace of its own, as
+// somebody who may set it up.
+func inNetwork(t *testing.T, script string, words ...string) *exec.Cmd {
+	t.Helper()
+	in := func(words ...string) *exec.Cmd {
+		cmd := exec.Command("/bin/sh", append([]string{"-c"}, words...)...)
+		cmd.Env = append(os.Environ(), "PATH=/usr/sbin:/sbin:"+os.Getenv("PATH"))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+		if os.Geteuid() != 0 {
+			cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+		}
+		return cmd
+	}
+	jailtest.Need(t, jailtest.Probe{
+		Name:  "a network namespace of its own, and ip of iproute2",
+		Check: in("ip link show lo").Run,
+	})
+	return in(append([]string{script}, words...)...)
 }
 
 // greeting is what a test's server says first.
