@@ -4,80 +4,222 @@
 
 package profiles
 
-// parsedBuiltin returns what parsing the built-in profile gives.
-func parsedBuiltin(name string) (*Profile, bool) {
-	var p Profile
-	switch name {
-	case "base":
-		p = builtinBase
-	case "filesystem":
-		p = builtinFilesystem
-	case "node":
-		p = builtinNode
-	case "python":
-		p = builtinPython
-	case "static":
-		p = builtinStatic
-	default:
-		return nil, false
-	}
-	return &p, true
+// builtins is what parsing the built-in profiles gives, sorted by name.
+var builtins = [...]Profile{
+	Profile{File: "built-in base", Version: 1, Name: Sourced[string]{Value: "base", Position: Position{File: "built-in base", Line: 5, Column: 7}}, Description: "Language, time zone and terminal; to be extended", Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "LANG", Position: Position{File: "built-in base", Line: 9, Column: 10}},
+		Sourced[string]{Value: "LANGUAGE", Position: Position{File: "built-in base", Line: 9, Column: 16}},
+		Sourced[string]{Value: "LC_*", Position: Position{File: "built-in base", Line: 9, Column: 26}},
+		Sourced[string]{Value: "TZ", Position: Position{File: "built-in base", Line: 9, Column: 34}},
+		Sourced[string]{Value: "TERM", Position: Position{File: "built-in base", Line: 9, Column: 38}},
+		Sourced[string]{Value: "COLORTERM", Position: Position{File: "built-in base", Line: 9, Column: 44}},
+		Sourced[string]{Value: "NO_COLOR", Position: Position{File: "built-in base", Line: 9, Column: 55}},
+		Sourced[string]{Value: "USER", Position: Position{File: "built-in base", Line: 9, Column: 65}},
+		Sourced[string]{Value: "LOGNAME", Position: Position{File: "built-in base", Line: 9, Column: 71}},
+	}}},
+	Profile{File: "built-in brave-search", Version: 1, Name: Sourced[string]{Value: "brave-search", Position: Position{File: "built-in brave-search", Line: 4, Column: 7}}, Description: "The servers for Brave Search, the reference one and Brave's own", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-brave-search", Position: Position{File: "built-in brave-search", Line: 7, Column: 14}},
+		Sourced[string]{Value: "npm:@brave/brave-search-mcp-server", Position: Position{File: "built-in brave-search", Line: 7, Column: 63}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in brave-search", Line: 8, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "api.search.brave.com", Position: Position{File: "built-in brave-search", Line: 12, Column: 7}},
+	}, HostsAt: Position{File: "built-in brave-search", Line: 12, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "BRAVE_MCP_LOG_LEVEL", Position: Position{File: "built-in brave-search", Line: 16, Column: 10}},
+		Sourced[string]{Value: "BRAVE_MCP_ENABLED_TOOLS", Position: Position{File: "built-in brave-search", Line: 16, Column: 31}},
+		Sourced[string]{Value: "BRAVE_MCP_DISABLED_TOOLS", Position: Position{File: "built-in brave-search", Line: 16, Column: 56}},
+		Sourced[string]{Value: "BRAVE_API_KEY_FILE", Position: Position{File: "built-in brave-search", Line: 16, Column: 82}},
+	}, Secrets: []Secret{
+		Secret{Name: "BRAVE_API_KEY", Optional: true, Position: Position{File: "built-in brave-search", Line: 19, Column: 14}},
+	}}},
+	Profile{File: "built-in context7", Version: 1, Name: Sourced[string]{Value: "context7", Position: Position{File: "built-in context7", Line: 5, Column: 7}}, Description: "Documentation of libraries, from context7.com", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@upstash/context7-mcp", Position: Position{File: "built-in context7", Line: 8, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in context7", Line: 9, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "context7.com", Position: Position{File: "built-in context7", Line: 13, Column: 7}},
+	}, HostsAt: Position{File: "built-in context7", Line: 13, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "CONTEXT7_API_URL", Position: Position{File: "built-in context7", Line: 16, Column: 10}},
+	}, Set: []EnvSet{
+		EnvSet{Name: "OTEL_SDK_DISABLED", Value: "true", Position: Position{File: "built-in context7", Line: 18, Column: 5}},
+	}, Secrets: []Secret{
+		Secret{Name: "CONTEXT7_API_KEY", Optional: true, Position: Position{File: "built-in context7", Line: 21, Column: 14}},
+	}}},
+	Profile{File: "built-in everything", Version: 1, Name: Sourced[string]{Value: "everything", Position: Position{File: "built-in everything", Line: 5, Column: 7}}, Description: "The reference server that shows every feature of the protocol", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-everything", Position: Position{File: "built-in everything", Line: 8, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in everything", Line: 9, Column: 11}},
+	}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "GZIP_MAX_FETCH_SIZE", Position: Position{File: "built-in everything", Line: 13, Column: 10}},
+		Sourced[string]{Value: "GZIP_MAX_FETCH_TIME_MILLIS", Position: Position{File: "built-in everything", Line: 13, Column: 31}},
+		Sourced[string]{Value: "GZIP_ALLOWED_DOMAINS", Position: Position{File: "built-in everything", Line: 13, Column: 59}},
+	}}},
+	Profile{File: "built-in exa", Version: 1, Name: Sourced[string]{Value: "exa", Position: Position{File: "built-in exa", Line: 4, Column: 7}}, Description: "Exa's own server for search, without its reports to a third party", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:exa-mcp-server", Position: Position{File: "built-in exa", Line: 7, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in exa", Line: 8, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "api.exa.ai", Position: Position{File: "built-in exa", Line: 12, Column: 7}},
+	}, HostsAt: Position{File: "built-in exa", Line: 12, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "ENABLED_TOOLS", Position: Position{File: "built-in exa", Line: 15, Column: 10}},
+		Sourced[string]{Value: "TOOLS", Position: Position{File: "built-in exa", Line: 15, Column: 25}},
+		Sourced[string]{Value: "DEFAULT_SEARCH_TYPE", Position: Position{File: "built-in exa", Line: 15, Column: 32}},
+	}, Secrets: []Secret{
+		Secret{Name: "EXA_API_KEY", Optional: true, Position: Position{File: "built-in exa", Line: 18, Column: 14}},
+	}}},
+	Profile{File: "built-in filesystem", Version: 1, Name: Sourced[string]{Value: "filesystem", Position: Position{File: "built-in filesystem", Line: 4, Column: 7}}, Description: "The reference file server, for the folders on its command line", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-filesystem", Position: Position{File: "built-in filesystem", Line: 7, Column: 14}},
+	}, Commands: []Sourced[string]{
+		Sourced[string]{Value: "mcp-server-filesystem", Position: Position{File: "built-in filesystem", Line: 8, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in filesystem", Line: 9, Column: 11}},
+	}, Filesystem: Filesystem{Write: []PathEntry{
+		PathEntry{Path: "${roots}", Position: Position{File: "built-in filesystem", Line: 12, Column: 11}},
+	}}, Roots: Roots{FromArgs: Sourced[bool]{Value: true, Position: Position{File: "built-in filesystem", Line: 13, Column: 8}}}},
+	Profile{File: "built-in firecrawl", Version: 1, Name: Sourced[string]{Value: "firecrawl", Position: Position{File: "built-in firecrawl", Line: 5, Column: 7}}, Description: "Firecrawl's own server, for its service or a host that is added", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:firecrawl-mcp", Position: Position{File: "built-in firecrawl", Line: 8, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in firecrawl", Line: 9, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "api.firecrawl.dev", Position: Position{File: "built-in firecrawl", Line: 13, Column: 7}},
+	}, HostsAt: Position{File: "built-in firecrawl", Line: 13, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "FIRECRAWL_API_URL", Position: Position{File: "built-in firecrawl", Line: 18, Column: 10}},
+		Sourced[string]{Value: "FIRECRAWL_NO_SEARCH_FEEDBACK", Position: Position{File: "built-in firecrawl", Line: 18, Column: 29}},
+		Sourced[string]{Value: "FIRECRAWL_NO_ENDPOINT_FEEDBACK", Position: Position{File: "built-in firecrawl", Line: 18, Column: 59}},
+	}, Secrets: []Secret{
+		Secret{Name: "FIRECRAWL_API_KEY", Optional: true, Position: Position{File: "built-in firecrawl", Line: 21, Column: 14}},
+		Secret{Name: "FIRECRAWL_OAUTH_TOKEN", Optional: true, Position: Position{File: "built-in firecrawl", Line: 22, Column: 14}},
+	}}},
+	Profile{File: "built-in github", Version: 1, Name: Sourced[string]{Value: "github", Position: Position{File: "built-in github", Line: 4, Column: 7}}, Description: "The reference GitHub server, for the API of github.com", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-github", Position: Position{File: "built-in github", Line: 7, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in github", Line: 8, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "api.github.com", Position: Position{File: "built-in github", Line: 12, Column: 7}},
+	}, HostsAt: Position{File: "built-in github", Line: 12, Column: 5}}, Environment: Environment{Secrets: []Secret{
+		Secret{Name: "GITHUB_PERSONAL_ACCESS_TOKEN", Optional: true, Position: Position{File: "built-in github", Line: 17, Column: 14}},
+	}}},
+	Profile{File: "built-in gitlab", Version: 1, Name: Sourced[string]{Value: "gitlab", Position: Position{File: "built-in gitlab", Line: 5, Column: 7}}, Description: "The reference GitLab server, for gitlab.com or a host that is added", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-gitlab", Position: Position{File: "built-in gitlab", Line: 8, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in gitlab", Line: 9, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "gitlab.com", Position: Position{File: "built-in gitlab", Line: 13, Column: 7}},
+	}, HostsAt: Position{File: "built-in gitlab", Line: 13, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "GITLAB_API_URL", Position: Position{File: "built-in gitlab", Line: 16, Column: 10}},
+	}, Secrets: []Secret{
+		Secret{Name: "GITLAB_PERSONAL_ACCESS_TOKEN", Position: Position{File: "built-in gitlab", Line: 18, Column: 7}},
+	}}},
+	Profile{File: "built-in memory", Version: 1, Name: Sourced[string]{Value: "memory", Position: Position{File: "built-in memory", Line: 6, Column: 7}}, Description: "The reference memory server, with its one file in its private home", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-memory", Position: Position{File: "built-in memory", Line: 9, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in memory", Line: 10, Column: 11}},
+	}, Environment: Environment{Set: []EnvSet{
+		EnvSet{Name: "MEMORY_FILE_PATH", Value: "${private}/memory.jsonl", Position: Position{File: "built-in memory", Line: 14, Column: 5}},
+	}}},
+	Profile{File: "built-in node", Version: 1, Name: Sourced[string]{Value: "node", Position: Position{File: "built-in node", Line: 4, Column: 7}}, Description: "A server that node runs; to be extended", Extends: []Sourced[string]{
+		Sourced[string]{Value: "base", Position: Position{File: "built-in node", Line: 6, Column: 11}},
+	}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "NODE_ENV", Position: Position{File: "built-in node", Line: 9, Column: 10}},
+		Sourced[string]{Value: "NODE_DEBUG", Position: Position{File: "built-in node", Line: 9, Column: 20}},
+		Sourced[string]{Value: "DEBUG", Position: Position{File: "built-in node", Line: 9, Column: 32}},
+		Sourced[string]{Value: "LOG_LEVEL", Position: Position{File: "built-in node", Line: 9, Column: 39}},
+	}, Set: []EnvSet{
+		EnvSet{Name: "NO_UPDATE_NOTIFIER", Value: "1", Position: Position{File: "built-in node", Line: 12, Column: 5}},
+	}}},
+	Profile{File: "built-in notion", Version: 1, Name: Sourced[string]{Value: "notion", Position: Position{File: "built-in notion", Line: 4, Column: 7}}, Description: "Notion's own server", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@notionhq/notion-mcp-server", Position: Position{File: "built-in notion", Line: 7, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in notion", Line: 8, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "api.notion.com", Position: Position{File: "built-in notion", Line: 12, Column: 7}},
+	}, HostsAt: Position{File: "built-in notion", Line: 12, Column: 5}}, Environment: Environment{Secrets: []Secret{
+		Secret{Name: "NOTION_TOKEN", Optional: true, Position: Position{File: "built-in notion", Line: 17, Column: 14}},
+		Secret{Name: "OPENAPI_MCP_HEADERS", Optional: true, Position: Position{File: "built-in notion", Line: 18, Column: 14}},
+	}}},
+	Profile{File: "built-in python", Version: 1, Name: Sourced[string]{Value: "python", Position: Position{File: "built-in python", Line: 4, Column: 7}}, Description: "A server that Python runs; to be extended", Extends: []Sourced[string]{
+		Sourced[string]{Value: "base", Position: Position{File: "built-in python", Line: 6, Column: 11}},
+	}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "PYTHONIOENCODING", Position: Position{File: "built-in python", Line: 9, Column: 10}},
+		Sourced[string]{Value: "PYTHONUTF8", Position: Position{File: "built-in python", Line: 9, Column: 28}},
+		Sourced[string]{Value: "PYTHONUNBUFFERED", Position: Position{File: "built-in python", Line: 9, Column: 40}},
+		Sourced[string]{Value: "PYTHONHASHSEED", Position: Position{File: "built-in python", Line: 9, Column: 58}},
+		Sourced[string]{Value: "VIRTUAL_ENV", Position: Position{File: "built-in python", Line: 9, Column: 74}},
+		Sourced[string]{Value: "LOG_LEVEL", Position: Position{File: "built-in python", Line: 9, Column: 87}},
+	}, Set: []EnvSet{
+		EnvSet{Name: "PYTHONDONTWRITEBYTECODE", Value: "1", Position: Position{File: "built-in python", Line: 12, Column: 5}},
+	}}},
+	Profile{File: "built-in sentry", Version: 1, Name: Sourced[string]{Value: "sentry", Position: Position{File: "built-in sentry", Line: 8, Column: 7}}, Description: "Sentry's own server, for sentry.io or a host that is added", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@sentry/mcp-server", Position: Position{File: "built-in sentry", Line: 11, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in sentry", Line: 12, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "sentry.io", Position: Position{File: "built-in sentry", Line: 16, Column: 7}},
+		EgressRule{To: "us.sentry.io", Position: Position{File: "built-in sentry", Line: 17, Column: 7}},
+		EgressRule{To: "de.sentry.io", Position: Position{File: "built-in sentry", Line: 18, Column: 7}},
+		EgressRule{To: "mcp.sentry.dev", Position: Position{File: "built-in sentry", Line: 19, Column: 7}},
+		EgressRule{To: "docs.sentry.io", Position: Position{File: "built-in sentry", Line: 20, Column: 7}},
+	}, HostsAt: Position{File: "built-in sentry", Line: 16, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "SENTRY_HOST", Position: Position{File: "built-in sentry", Line: 24, Column: 10}},
+		Sourced[string]{Value: "SENTRY_URL", Position: Position{File: "built-in sentry", Line: 24, Column: 23}},
+		Sourced[string]{Value: "SENTRY_CLIENT_ID", Position: Position{File: "built-in sentry", Line: 24, Column: 35}},
+		Sourced[string]{Value: "MCP_SKILLS", Position: Position{File: "built-in sentry", Line: 24, Column: 53}},
+		Sourced[string]{Value: "MCP_DISABLE_SKILLS", Position: Position{File: "built-in sentry", Line: 24, Column: 65}},
+	}, Secrets: []Secret{
+		Secret{Name: "SENTRY_ACCESS_TOKEN", Optional: true, Position: Position{File: "built-in sentry", Line: 28, Column: 14}},
+	}}},
+	Profile{File: "built-in sequential-thinking", Version: 1, Name: Sourced[string]{Value: "sequential-thinking", Position: Position{File: "built-in sequential-thinking", Line: 4, Column: 7}}, Description: "The reference server for thinking step by step, with nothing but itself", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-sequential-thinking", Position: Position{File: "built-in sequential-thinking", Line: 7, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in sequential-thinking", Line: 8, Column: 11}},
+	}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "DISABLE_THOUGHT_LOGGING", Position: Position{File: "built-in sequential-thinking", Line: 11, Column: 10}},
+	}}},
+	Profile{File: "built-in slack", Version: 1, Name: Sourced[string]{Value: "slack", Position: Position{File: "built-in slack", Line: 4, Column: 7}}, Description: "The reference Slack server, for one workspace", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-slack", Position: Position{File: "built-in slack", Line: 7, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in slack", Line: 8, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "slack.com", Position: Position{File: "built-in slack", Line: 12, Column: 7}},
+	}, HostsAt: Position{File: "built-in slack", Line: 12, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "SLACK_TEAM_ID", Position: Position{File: "built-in slack", Line: 16, Column: 10}},
+		Sourced[string]{Value: "SLACK_CHANNEL_IDS", Position: Position{File: "built-in slack", Line: 16, Column: 25}},
+	}, Secrets: []Secret{
+		Secret{Name: "SLACK_BOT_TOKEN", Position: Position{File: "built-in slack", Line: 18, Column: 7}},
+	}}},
+	Profile{File: "built-in static", Version: 1, Name: Sourced[string]{Value: "static", Position: Position{File: "built-in static", Line: 4, Column: 7}}, Description: "A statically linked server (Go, Rust); to be extended", Extends: []Sourced[string]{
+		Sourced[string]{Value: "base", Position: Position{File: "built-in static", Line: 6, Column: 11}},
+	}, Filesystem: Filesystem{Optional: []PathEntry{
+		PathEntry{Path: "/etc/mime.types", Position: Position{File: "built-in static", Line: 10, Column: 7}},
+	}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "GOTRACEBACK", Position: Position{File: "built-in static", Line: 13, Column: 10}},
+		Sourced[string]{Value: "GOMAXPROCS", Position: Position{File: "built-in static", Line: 13, Column: 23}},
+		Sourced[string]{Value: "RUST_LOG", Position: Position{File: "built-in static", Line: 13, Column: 35}},
+		Sourced[string]{Value: "RUST_BACKTRACE", Position: Position{File: "built-in static", Line: 13, Column: 45}},
+		Sourced[string]{Value: "LOG_LEVEL", Position: Position{File: "built-in static", Line: 13, Column: 61}},
+	}}},
+	Profile{File: "built-in supabase", Version: 1, Name: Sourced[string]{Value: "supabase", Position: Position{File: "built-in supabase", Line: 5, Column: 7}}, Description: "Supabase's own server, through the service's API", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@supabase/mcp-server-supabase", Position: Position{File: "built-in supabase", Line: 8, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in supabase", Line: 9, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "api.supabase.com", Position: Position{File: "built-in supabase", Line: 13, Column: 7}},
+		EgressRule{To: "supabase.com", Position: Position{File: "built-in supabase", Line: 14, Column: 7}},
+	}, HostsAt: Position{File: "built-in supabase", Line: 13, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "SUPABASE_CONTENT_API_URL", Position: Position{File: "built-in supabase", Line: 17, Column: 10}},
+	}, Secrets: []Secret{
+		Secret{Name: "SUPABASE_ACCESS_TOKEN", Optional: true, Position: Position{File: "built-in supabase", Line: 20, Column: 14}},
+	}}},
+	Profile{File: "built-in tavily", Version: 1, Name: Sourced[string]{Value: "tavily", Position: Position{File: "built-in tavily", Line: 4, Column: 7}}, Description: "Tavily's own server for search, extraction and crawls", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:tavily-mcp", Position: Position{File: "built-in tavily", Line: 7, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in tavily", Line: 8, Column: 11}},
+	}, Network: Network{Hosts: []EgressRule{
+		EgressRule{To: "api.tavily.com", Position: Position{File: "built-in tavily", Line: 12, Column: 7}},
+	}, HostsAt: Position{File: "built-in tavily", Line: 12, Column: 5}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "DEFAULT_PARAMETERS", Position: Position{File: "built-in tavily", Line: 16, Column: 10}},
+		Sourced[string]{Value: "TAVILY_HUMAN_ID", Position: Position{File: "built-in tavily", Line: 16, Column: 30}},
+	}, Secrets: []Secret{
+		Secret{Name: "TAVILY_API_KEY", Optional: true, Position: Position{File: "built-in tavily", Line: 19, Column: 14}},
+	}}},
 }
-
-var builtinBase = Profile{File: "built-in base", Version: 1, Name: Sourced[string]{Value: "base", Position: Position{File: "built-in base", Line: 5, Column: 7}}, Description: "Language, time zone and terminal; to be extended", Environment: Environment{Pass: []Sourced[string]{
-	Sourced[string]{Value: "LANG", Position: Position{File: "built-in base", Line: 9, Column: 10}},
-	Sourced[string]{Value: "LANGUAGE", Position: Position{File: "built-in base", Line: 9, Column: 16}},
-	Sourced[string]{Value: "LC_*", Position: Position{File: "built-in base", Line: 9, Column: 26}},
-	Sourced[string]{Value: "TZ", Position: Position{File: "built-in base", Line: 9, Column: 34}},
-	Sourced[string]{Value: "TERM", Position: Position{File: "built-in base", Line: 9, Column: 38}},
-	Sourced[string]{Value: "COLORTERM", Position: Position{File: "built-in base", Line: 9, Column: 44}},
-	Sourced[string]{Value: "NO_COLOR", Position: Position{File: "built-in base", Line: 9, Column: 55}},
-	Sourced[string]{Value: "USER", Position: Position{File: "built-in base", Line: 9, Column: 65}},
-	Sourced[string]{Value: "LOGNAME", Position: Position{File: "built-in base", Line: 9, Column: 71}},
-}}}
-
-var builtinFilesystem = Profile{File: "built-in filesystem", Version: 1, Name: Sourced[string]{Value: "filesystem", Position: Position{File: "built-in filesystem", Line: 4, Column: 7}}, Description: "The reference file server, for the folders on its command line", Match: Match{Packages: []Sourced[string]{
-	Sourced[string]{Value: "npm:@modelcontextprotocol/server-filesystem", Position: Position{File: "built-in filesystem", Line: 7, Column: 14}},
-}, Commands: []Sourced[string]{
-	Sourced[string]{Value: "mcp-server-filesystem", Position: Position{File: "built-in filesystem", Line: 8, Column: 14}},
-}}, Extends: []Sourced[string]{
-	Sourced[string]{Value: "node", Position: Position{File: "built-in filesystem", Line: 9, Column: 11}},
-}, Filesystem: Filesystem{Write: []PathEntry{
-	PathEntry{Path: "${roots}", Position: Position{File: "built-in filesystem", Line: 12, Column: 11}},
-}}, Roots: Roots{FromArgs: Sourced[bool]{Value: true, Position: Position{File: "built-in filesystem", Line: 13, Column: 8}}}}
-
-var builtinNode = Profile{File: "built-in node", Version: 1, Name: Sourced[string]{Value: "node", Position: Position{File: "built-in node", Line: 4, Column: 7}}, Description: "A server that node runs; to be extended", Extends: []Sourced[string]{
-	Sourced[string]{Value: "base", Position: Position{File: "built-in node", Line: 6, Column: 11}},
-}, Environment: Environment{Pass: []Sourced[string]{
-	Sourced[string]{Value: "NODE_ENV", Position: Position{File: "built-in node", Line: 9, Column: 10}},
-	Sourced[string]{Value: "NODE_DEBUG", Position: Position{File: "built-in node", Line: 9, Column: 20}},
-	Sourced[string]{Value: "DEBUG", Position: Position{File: "built-in node", Line: 9, Column: 32}},
-	Sourced[string]{Value: "LOG_LEVEL", Position: Position{File: "built-in node", Line: 9, Column: 39}},
-}, Set: []EnvSet{
-	EnvSet{Name: "NO_UPDATE_NOTIFIER", Value: "1", Position: Position{File: "built-in node", Line: 12, Column: 5}},
-}}}
-
-var builtinPython = Profile{File: "built-in python", Version: 1, Name: Sourced[string]{Value: "python", Position: Position{File: "built-in python", Line: 4, Column: 7}}, Description: "A server that Python runs; to be extended", Extends: []Sourced[string]{
-	Sourced[string]{Value: "base", Position: Position{File: "built-in python", Line: 6, Column: 11}},
-}, Environment: Environment{Pass: []Sourced[string]{
-	Sourced[string]{Value: "PYTHONIOENCODING", Position: Position{File: "built-in python", Line: 9, Column: 10}},
-	Sourced[string]{Value: "PYTHONUTF8", Position: Position{File: "built-in python", Line: 9, Column: 28}},
-	Sourced[string]{Value: "PYTHONUNBUFFERED", Position: Position{File: "built-in python", Line: 9, Column: 40}},
-	Sourced[string]{Value: "PYTHONHASHSEED", Position: Position{File: "built-in python", Line: 9, Column: 58}},
-	Sourced[string]{Value: "VIRTUAL_ENV", Position: Position{File: "built-in python", Line: 9, Column: 74}},
-	Sourced[string]{Value: "LOG_LEVEL", Position: Position{File: "built-in python", Line: 9, Column: 87}},
-}, Set: []EnvSet{
-	EnvSet{Name: "PYTHONDONTWRITEBYTECODE", Value: "1", Position: Position{File: "built-in python", Line: 12, Column: 5}},
-}}}
-
-var builtinStatic = Profile{File: "built-in static", Version: 1, Name: Sourced[string]{Value: "static", Position: Position{File: "built-in static", Line: 4, Column: 7}}, Description: "A statically linked server (Go, Rust); to be extended", Extends: []Sourced[string]{
-	Sourced[string]{Value: "base", Position: Position{File: "built-in static", Line: 6, Column: 11}},
-}, Filesystem: Filesystem{Optional: []PathEntry{
-	PathEntry{Path: "/etc/mime.types", Position: Position{File: "built-in static", Line: 10, Column: 7}},
-}}, Environment: Environment{Pass: []Sourced[string]{
-	Sourced[string]{Value: "GOTRACEBACK", Position: Position{File: "built-in static", Line: 13, Column: 10}},
-	Sourced[string]{Value: "GOMAXPROCS", Position: Position{File: "built-in static", Line: 13, Column: 23}},
-	Sourced[string]{Value: "RUST_LOG", Position: Position{File: "built-in static", Line: 13, Column: 35}},
-	Sourced[string]{Value: "RUST_BACKTRACE", Position: Position{File: "built-in static", Line: 13, Column: 45}},
-	Sourced[string]{Value: "LOG_LEVEL", Position: Position{File: "built-in static", Line: 13, Column: 61}},
-}}}

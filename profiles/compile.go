@@ -38,9 +38,11 @@ type Facts struct {
 
 	// XDG base folders: data, state, configuration, cache.
 	Data, State, Config, Cache string
-	Runtime                    string // $XDG_RUNTIME_DIR; "" when unset
-	// Stage is the private home of an install jail, below Data; "" for servers, whose home
-	// belongs to their profile and installation.
+	// Packages is where the store of package runners really lies; [StorePath] says it.
+	Packages string
+	Runtime  string // $XDG_RUNTIME_DIR; "" when unset
+	// Stage is the private home of an install jail, a real path in the store; "" for servers,
+	// whose home belongs to their profile and installation.
 	Stage string
 	// Run names this run's temporary folder; unique among runs, usable as a file name.
 	Run string

@@ -199,21 +199,6 @@ func (c *compiler) absentFlag(p Sourced[string]) {
 	}
 }
 
-func (c *compiler) secrets(env map[string]string) {
-	for _, s := range c.profile.Environment.Secrets {
-		value, ok := c.facts.Env[s.Value]
-		switch {
-		case !ok:
-			c.fail(s.Position, wrong("set it in the host's configuration of this server; if the server can do without, list it under pass",
-				"environment.secrets: %s is not set in the host's environment", s.Value))
-		case value == "":
-			c.fail(s.Position, wrong("set it in the host's configuration of this server", "environment.secrets: %s is empty", s.Value))
-		default:
-			env[s.Value] = value
-		}
-	}
-}
-
 func (c *compiler) set(env map[string]string) {
 	for _, v := range c.profile.Environment.Set {
 		told := false // what the value lacks is reported already

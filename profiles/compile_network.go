@@ -73,10 +73,11 @@ func holdsAll(p egress.Policy) bool {
 }
 
 // policy is network.egress as package egress takes it. Of two entries for one host and
-// port, the later word about names counts.
+// port, the later word counts, about names and about addresses each for itself.
 func (c *compiler) policy() egress.Policy {
 	net := &c.profile.Network
 	var p egress.Policy
+	var entries []writtenRule
 	if net.Egress.Value == EgressPublic {
 		p.Mode = egress.Public
 	}
@@ -91,15 +92,28 @@ func (c *compiler) policy() egress.Policy {
 			if r.Host != "" && replace(net.Names, e.Names).Value == NamesPinned {
 				r.Names = egress.Pinned
 			}
+			if r.Host != "" && e.Addresses.Value == AddressesAny {
+				r.Addresses = egress.AnyAddress
+			}
+			entries = append(entries, writtenRule{r, e})
 			have := slices.IndexFunc(p.Rules, func(h egress.Rule) bool { return sameTarget(&h, &r) })
-			switch {
-			case have < 0:
+			if have < 0 {
 				p.Rules = append(p.Rules, r)
-			case e.Names.written():
+				continue
+			}
+			before := p.Rules[have]
+			if e.Names.written() || e.Addresses.written() {
 				p.Rules[have] = r
+			}
+			if !e.Names.written() {
+				p.Rules[have].Names = before.Names
+			}
+			if !e.Addresses.written() {
+				p.Rules[have].Addresses = before.Addresses
 			}
 		}
 	}
+	c.disagreements(p.Rules, entries)
 	return p
 }
 

@@ -271,7 +271,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"program that cannot run", "filesystem: {execute: [git]}\n", func(f *profiles.Facts) {
 			f.Execute["git"] = profiles.Closure{Err: &program.NotExecutableError{Path: "/usr/bin/git", Reason: "it is a shim", Hint: "write /opt/git in the profile"}}
 		}, []string{`3:24: filesystem.execute: starting "/usr/bin/git": it is a shim | write /opt/git in the profile`}},
-		{"secret not set", "environment: {secrets: [NONE]}\n", nil, []string{"3:25: environment.secrets: NONE is not set in the host's environment | set it in the host's configuration of this server; if the server can do without, list it under pass"}},
+		{"secret not set", "environment: {secrets: [NONE]}\n", nil, []string{"3:25: environment.secrets: NONE is not set in the host's environment | set it in the host's configuration of this server; if the server can do without, write {name: NONE, optional: true}"}},
 		{"secret empty", "environment: {secrets: [EMPTY]}\n", nil, []string{"3:25: environment.secrets: EMPTY is empty | set it in the host's configuration of this server"}},
 		{"unknown call", "syscalls: {deny: [bpff], allow: [nothing_like_it]}\n", nil, []string{"3:19: syscalls.deny: bpff is no system call | did you mean bpf?", "3:34: syscalls.allow: nothing_like_it is no system call | remove it"}},
 		{"call of another key", "syscalls: {allow: [connect]}\n", nil, []string{`3:20: syscalls.allow: connect is decided by "network.egress" | use network.egress`}},

@@ -64,7 +64,7 @@ func (v Verb) String() string {
 
 // Change is one difference between two plans.
 type Change struct {
-	Section string // "program", "filesystem", "network", "environment", "syscalls", "limits", "missing", "guarded"
+	Section string // "program", "filesystem", "network", "environment", "syscalls", "limits", "missing", "guarded", "install"
 	Verb    Verb
 	What    string // "write /home/me/project", "listen 8080", "variable TOKEN"; never a variable's value
 	Effect  Effect
@@ -76,29 +76,40 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s %s (%s)", c.Section, c.What, c.Verb, c.Effect)
 }
 
-// Diff lists what plan b changes in plan a, section by section. Both should be compiled
-// from the same facts. The temporary folder differs by name from run to run; that is not a
-// change. The private home is kept, so another one is.
-func Diff(a, b sandbox.Plan) []Change {
+// Diff lists what b changes in a, section by section: in the plan, and in what a plan does
+// not say, which is what install scripts may do and which variables are secret. Both should
+// be compiled from the same facts. The temporary folder differs by name from run to run;
+// that is not a change. The private home is kept, so another one is.
+func Diff(a, b Resolved) []Change {
 	d := differ{}
-	d.program(&a, &b)
-	d.grants(&a, &b)
+	d.plans(&a.Plan, &b.Plan)
+	d.secrets(&a, &b)
+	d.install(&a.Profile.Install, &b.Profile.Install)
+	return d.out
+}
+
+func (d *differ) plans(a, b *sandbox.Plan) {
+	d.program(a, b)
+	d.grants(a, b)
 	d.guarded(a.Guarded, b.Guarded)
-	d.network(&a, &b)
-	d.environment(&a, &b)
+	d.network(a, b)
+	d.environment(a, b)
 	d.filter(&a.Filter, &b.Filter)
 	d.limits(&a.Limits, &b.Limits)
 	d.set("missing", "layer ", names(a.Missing), names(b.Missing), Widening, Narrowing)
-	return d.out
 }
 
 // Narrower compares a repository's profile with what would apply without it, and returns
 // what it widens; an empty list means that the profile may be used without asking anyone.
 // It is strict: a folder inside a granted folder counts as a widening, because a link in
 // its place would be followed.
-func Narrower(repo, base sandbox.Plan) []Change {
+func Narrower(repo, base Resolved) []Change {
+	return widening(Diff(base, repo))
+}
+
+func widening(changes []Change) []Change {
 	var out []Change
-	for _, c := range Diff(base, repo) {
+	for _, c := range changes {
 		if c.Effect == Widening {
 			out = append(out, c)
 		}
@@ -245,6 +256,9 @@ func (d *differ) guarded(a, b []sandbox.Guarded) {
 		out := make([]string, len(list))
 		for i, g := range list {
 			out[i] = fmt.Sprintf("%s (rule %d)", g.Path, g.Rule)
+			if g.Own != "" {
+				out[i] += " but " + g.Own
+			}
 		}
 		return out
 	}

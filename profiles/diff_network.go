@@ -62,8 +62,8 @@ func (d *differ) egress(a, b *sandbox.Network) {
 			d.rule(Added, r, Neutral)
 		case at < 0:
 			d.rule(Added, r, Widening)
-		case before.rules[at].Names == r.Names || !relayed(r.Ports):
-		case r.Names == egress.Strict:
+		case sameWords(&before.rules[at], r):
+		case r.Within(before.rules[at]):
 			d.rule(Changed, r, Narrowing)
 		default:
 			d.rule(Changed, r, Widening)
@@ -108,12 +108,24 @@ func cutLast(s string) (before, after string, found bool) {
 	return s[:at], s[at+1:], true
 }
 
-// ruleText is a rule in one spelling, with what it says about names.
+// sameWords tells whether two rules for the same hosts and ports hold and lead alike.
+func sameWords(a, b *egress.Rule) bool {
+	return a.Addresses == b.Addresses && (a.Names == b.Names || !relayed(b.Ports))
+}
+
+// ruleText is a rule in one spelling, with what it says about names and addresses.
 func ruleText(r *egress.Rule) string {
+	var words []string
 	if r.Host != "" && r.Names == egress.Pinned && relayed(r.Ports) {
-		return r.String() + " (names: pinned)"
+		words = append(words, "names: pinned")
 	}
-	return r.String()
+	if r.Addresses == egress.AnyAddress {
+		words = append(words, "addresses: any")
+	}
+	if len(words) == 0 {
+		return r.String()
+	}
+	return r.String() + " (" + strings.Join(words, ", ") + ")"
 }
 
 // holds tells whether everything that a rule lets out is let out already. What cannot be
@@ -129,7 +141,7 @@ func (l *letsOut) holds(r *egress.Rule) bool {
 		return false
 	}
 	if r.Host != "" {
-		return true // names lead to public addresses alone
+		return r.Addresses == egress.Ordinary // then names lead to public addresses alone
 	}
 	if !r.Prefix.IsSingleIP() || r.Ports.First != r.Ports.Last {
 		return false
@@ -139,15 +151,15 @@ func (l *letsOut) holds(r *egress.Rule) bool {
 	return public.Stream(to).Verdict == egress.Direct && public.Datagram(to).Verdict == egress.Direct
 }
 
-// loosens tells whether without a strict rule a wider one decides, by which the same names
-// are pinned: of two rules about a name, the more exact one has the word.
+// loosens tells whether without a rule a wider one decides, by which the same names are
+// pinned, or lead to more addresses: of two rules about a name, the more exact one has the word.
 func (l *letsOut) loosens(r *egress.Rule) bool {
-	if r.Host == "" || r.Names != egress.Strict || !relayed(r.Ports) {
+	if r.Host == "" {
 		return false
 	}
-	pinned := *r
-	pinned.Names = egress.Pinned
-	return slices.ContainsFunc(l.rules, func(h egress.Rule) bool { return pinned.Within(h) })
+	return slices.ContainsFunc(l.rules, func(h egress.Rule) bool {
+		return r.Within(h) && !sameWords(r, &egress.Rule{Names: h.Names, Addresses: h.Addresses, Ports: r.Ports})
+	})
 }
 
 // unix compares granted sockets by path. A reason that was not there lets a grant be a

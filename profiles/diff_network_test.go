@@ -53,6 +53,22 @@ func TestDiffOfEgress(t *testing.T) {
 		{"[{to: \"*.a.example\", names: pinned}]", "[{to: \"*.a.example\", names: pinned}, x.a.example]", []string{"egress x.a.example:443 added (neutral)"}},
 		{"[{to: \"*.a.example\", names: pinned}, x.a.example]", "[{to: \"*.a.example\", names: pinned}]", []string{"egress x.a.example:443 removed (widening)"}},
 
+		// Addresses.
+		{"[a.example]", "[{to: a.example, addresses: any}]", []string{"egress a.example:443 (addresses: any) changed (widening)"}},
+		{"[{to: a.example, addresses: any}]", "[a.example]", []string{"egress a.example:443 changed (narrowing)"}},
+		{"[{to: a.example, addresses: any}]", "[{to: a.example, addresses: any}]", nil},
+		{"[{to: a.example, names: pinned}]", "[{to: a.example, addresses: any}]", []string{"egress a.example:443 (addresses: any) changed (widening)"}},
+		{"[{to: a.example, names: pinned, addresses: any}]", "[{to: a.example, addresses: any}]", []string{"egress a.example:443 (addresses: any) changed (narrowing)"}},
+		{"[{to: \"a.example:22\", addresses: any}]", "[{to: \"a.example:22\", names: pinned, addresses: any}]", nil},
+		{"[a.example]", "[a.example, {to: b.example, names: pinned, addresses: any}]", []string{"egress b.example:443 (names: pinned, addresses: any) added (widening)"}},
+		{"[\"*.a.example\"]", "[\"*.a.example\", {to: x.a.example, addresses: any}]", []string{"egress x.a.example:443 (addresses: any) added (widening)"}},
+		{"[{to: \"*.a.example\", addresses: any}]", "[{to: \"*.a.example\", addresses: any}, x.a.example]", []string{"egress x.a.example:443 added (neutral)"}},
+		{"[{to: \"*.a.example\", addresses: any}, x.a.example]", "[{to: \"*.a.example\", addresses: any}]", []string{"egress x.a.example:443 removed (widening)"}},
+		{"public", "[public, {to: a.example, addresses: any}]", []string{"egress a.example:443 (addresses: any) added (widening)"}},
+		{"public", "[{to: a.example, addresses: any}]", []string{"egress public removed (narrowing)", "egress a.example:443 (addresses: any) added (widening)"}},
+		{"[\"0.0.0.0/0:1-65535\"]", "[\"0.0.0.0/0:1-65535\", {to: a.example, addresses: any}]", []string{"egress a.example:443 (addresses: any) added (widening)"}},
+		{"all", "[{to: a.example, addresses: any}]", []string{"egress all removed (narrowing)", "egress a.example:443 (addresses: any) added (neutral)", "sockets changed (narrowing)"}},
+
 		// Words.
 		{"all", "public", []string{"egress public changed (narrowing)", "sockets changed (narrowing)"}},
 		{"public", "all", []string{"egress all changed (widening)", "sockets changed (widening)"}},
@@ -76,7 +92,7 @@ func TestDiffOfEgress(t *testing.T) {
 				}
 				return parse(t, "network: {egress: "+egress+"}\n")
 			}
-			a, b := mustCompile(t, text(tt.a), nil).Plan, mustCompile(t, text(tt.b), nil).Plan
+			a, b := mustCompile(t, text(tt.a), nil), mustCompile(t, text(tt.b), nil)
 			var got, wider []string
 			for _, c := range profiles.Diff(a, b) {
 				if c.Section == "filesystem" {
@@ -116,7 +132,7 @@ func TestNarrowingProfilesNeedNobody(t *testing.T) {
 		{"[x.a.example]", "[\"*.a.example\"]"},
 	} {
 		repo, base := mustCompile(t, parse(t, "network: {egress: "+pair[0]+"}\n"), nil), mustCompile(t, parse(t, "network: {egress: "+pair[1]+"}\n"), nil)
-		if wider := profiles.Narrower(repo.Plan, base.Plan); len(wider) > 0 {
+		if wider := profiles.Narrower(repo, base); len(wider) > 0 {
 			t.Errorf("%s within %s widens: %v", pair[0], pair[1], wider)
 		}
 	}
@@ -139,7 +155,7 @@ func TestDiffOfSockets(t *testing.T) {
 			facts := sockets(nil, "/srv/a", "/srv/b")
 			a, b := mustCompile(t, parse(t, "network: {unix: "+tt.a+"}\n"), facts), mustCompile(t, parse(t, "network: {unix: "+tt.b+"}\n"), facts)
 			var got []string
-			for _, c := range profiles.Diff(a.Plan, b.Plan) {
+			for _, c := range profiles.Diff(a, b) {
 				got = append(got, c.String())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -66,7 +66,7 @@ func TestDiff(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := mustCompile(t, parse(t, tt.a+"\n"), nil), mustCompile(t, renamed(t, tt.b), nil)
-			changes := profiles.Diff(a.Plan, b.Plan)
+			changes := profiles.Diff(a, b)
 			var got, wider []string
 			for _, c := range changes {
 				got = append(got, c.String())
@@ -78,7 +78,7 @@ func TestDiff(t *testing.T) {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 			var narrower []string
-			for _, c := range profiles.Narrower(b.Plan, a.Plan) {
+			for _, c := range profiles.Narrower(b, a) {
 				narrower = append(narrower, c.String())
 			}
 			if diff := cmp.Diff(wider, narrower); diff != "" {
@@ -104,7 +104,8 @@ func renamed(t *testing.T, text string) *profiles.Profile {
 
 // TestDiffOfPlans has the fields that no profile changes.
 func TestDiffOfPlans(t *testing.T) {
-	base := mustCompile(t, profiles.Empty(), nil).Plan
+	whole := mustCompile(t, profiles.Empty(), nil)
+	base := whole.Plan
 	tests := []struct {
 		name   string
 		change func(*sandbox.Plan)
@@ -140,7 +141,7 @@ func TestDiffOfPlans(t *testing.T) {
 			other := base
 			tt.change(&other)
 			var got []string
-			for _, c := range profiles.Diff(base, other) {
+			for _, c := range profiles.Diff(whole, profiles.Resolved{Profile: whole.Profile, Plan: other}) {
 				got = append(got, c.String())
 			}
 			if strings.Join(got, "; ") != tt.want {
@@ -154,8 +155,8 @@ func TestDiffOfPlans(t *testing.T) {
 func TestDiffOfItself(t *testing.T) {
 	for _, name := range profiles.BuiltinNames() {
 		p, _ := profiles.Builtin(name)
-		r := mustCompile(t, p, nil)
-		if changes := profiles.Diff(r.Plan, r.Plan); len(changes) > 0 {
+		r := mustCompile(t, p, secretsSet(p))
+		if changes := profiles.Diff(r, r); len(changes) > 0 {
 			t.Errorf("%s differs from itself: %v", name, changes)
 		}
 	}

@@ -22,13 +22,13 @@ var effects = map[string][]string{
 	"filesystem.metadata":      {"filesystem: {metadata: refuse}", "filesystem: {metadata: mediated}"},
 	"filesystem.home":          {"filesystem: {home: real}"},
 	"roots":                    {"roots: args", "roots: [/x]", "roots: args\nfilesystem: {read: [\"${roots}\"]}"},
-	"network.egress":           {"network: {egress: all}", "network: {egress: public}", "network: {egress: [\"a.example:1\"]}", "network: {egress: [{to: a.example, names: pinned}]}"},
+	"network.egress":           {"network: {egress: all}", "network: {egress: public}", "network: {egress: [\"a.example:1\"]}", "network: {egress: [{to: a.example, names: pinned}]}", "network: {egress: [{to: a.example, addresses: any}]}"},
 	"network.names":            {"network: {names: strict}", "network: {names: pinned}", "network: {egress: [a.example], names: pinned}"},
 	"network.listen":           {"network: {listen: [80]}"},
 	"network.unix":             {"network: {unix: [/x]}"},
 	"environment.pass":         {"environment: {pass: [TERM]}", "environment: {pass: [\"US*\"]}", "environment: {pass: [NOT_SET]}"},
 	"environment.set":          {"environment: {set: {A: b}}"},
-	"environment.secrets":      {"environment: {secrets: [TOKEN]}", "environment: {secrets: [NOT_SET]}"},
+	"environment.secrets":      {"environment: {secrets: [TOKEN]}", "environment: {secrets: [NOT_SET]}", "environment: {secrets: [{name: TOKEN, optional: true}]}", "environment: {secrets: [{name: NOT_SET, optional: true}]}"},
 	"syscalls.profile":         {"syscalls: {profile: ./x.json}"},
 	"syscalls.allow":           {"syscalls: {allow: [bpf]}"},
 	"syscalls.deny":            {"syscalls: {deny: [getcwd]}"},
@@ -58,6 +58,10 @@ var elsewhere = map[string]string{
 	"match.packages": "TestMatch",
 	"match.commands": "TestMatch",
 	"extends":        "TestCompleteMerges",
+	// Of the install jail alone.
+	"install.scripts": "TestInstallScripts",
+	"install.execute": "TestInstallScripts",
+	"install.read":    "TestInstallScripts",
 }
 
 func TestEveryKeyHasAnEffect(t *testing.T) {

@@ -116,11 +116,15 @@ func (r *reader) rule(k *key, path string, n *node) (EgressRule, bool) {
 		r.fail(n, `write {to: "HOST:PORT", names: pinned}`, "%s: the entry has no host", path)
 		return e, false
 	}
-	if bad := checkNames(e); bad != nil {
-		r.errs = append(r.errs, bad.at(e.Names.Position))
-		return e, false
+	for _, check := range [...]struct {
+		bad *problem
+		at  Position
+	}{{checkNames(e), e.Names.Position}, {checkAddresses(e), e.Addresses.Position}} {
+		if check.bad != nil {
+			r.errs = append(r.errs, check.bad.at(check.at))
+		}
 	}
-	return e, true
+	return e, len(r.errs) == before
 }
 
 func (r *reader) ruleText(k *key, path string, n *node, e *EgressRule) {
@@ -153,6 +157,11 @@ func (r *reader) ruleKeys(k *key, path string, n *node, e *EgressRule) {
 			if _, ok := r.scalar(path+".names", value); ok && r.word(&names, path+".names", value) {
 				e.Names = Sourced[NamesMode]{NamesMode(value.text), r.at(value)}
 			}
+		case "addresses":
+			addresses := key{words: addressesWords}
+			if _, ok := r.scalar(path+".addresses", value); ok && r.word(&addresses, path+".addresses", value) {
+				e.Addresses = Sourced[AddressesMode]{AddressesMode(value.text), r.at(value)}
+			}
 		default:
 			hint := "known here: " + strings.Join(ruleKeys, ", ")
 			if near := nearest(name.text, ruleKeys); near != "" {
@@ -161,6 +170,21 @@ func (r *reader) ruleKeys(k *key, path string, n *node, e *EgressRule) {
 			r.fail(name, hint, "unknown key %q in an entry of %q", name.text, path)
 		}
 	}
+}
+
+// checkAddresses refuses a word about addresses that changes nothing.
+func checkAddresses(e EgressRule) *problem {
+	if !e.Addresses.written() {
+		return nil
+	}
+	rules, err := egress.ParseRule(e.To)
+	if err != nil {
+		return nil // said already
+	}
+	if rules[0].Host == "" {
+		return wrong("remove addresses", "%q is an address: such a rule leads there, whatever it is", e.To)
+	}
+	return nil
 }
 
 // checkNames refuses a word about names that changes nothing.

@@ -86,6 +86,16 @@ func TestEgressMappings(t *testing.T) {
 		{"{to: a.example, to: b.example}", `key "to" is already written in line 3 | keep one of them`},
 		{"{to: \"10.0.0.1:443\", names: pinned}", `"10.0.0.1:443" is an address: there is no name to hold | remove names`},
 		{"{to: \"a.example:22\", names: strict}", `names: strict holds on TLS and HTTP ports (80, 443, 8080, 8443), and "a.example:22" has none of them | remove it: other ports are held by address`},
+		{"{to: nexus.example, addresses: any}", ""},
+		{"{to: \"*.corp.example:1-65535\", names: pinned, addresses: any}", ""},
+		{"{to: a.example, addresses: ordinary}", ""},
+		{"{to: a.example, addresses: all}", `network.egress.addresses: "all" is not known | write any or ordinary`},
+		{"{to: a.example, addresses: [any]}", "network.egress.addresses: expected text, found a list"},
+		{"{to: a.example, addresses: }", "network.egress.addresses: no value | write one, or remove the key; text that means nothing to YAML needs quotes"},
+		{"{to: a.example, address: any}", `unknown key "address" in an entry of "network.egress" | did you mean "addresses"?`},
+		{"{to: \"10.0.0.1:443\", addresses: any}", `"10.0.0.1:443" is an address: such a rule leads there, whatever it is | remove addresses`},
+		{"{to: \"localhost:80\", addresses: any}", `"localhost:80" is an address: such a rule leads there, whatever it is | remove addresses`},
+		{"{addresses: any}", "network.egress: the entry has no host" + form},
 		{"[a.example]", `network.egress: expected a rule, found a list | write HOST:PORT, or {to: "HOST:PORT", names: pinned}`},
 	}
 	for _, tt := range tests {
@@ -122,7 +132,11 @@ func rulesText(n sandbox.Network) string {
 		b.WriteString(n.Rules.Mode.String() + "\n")
 	}
 	for _, r := range n.Rules.Rules {
-		fmt.Fprintf(&b, "%s %s %s [%s]\n", r, r.Names, r.Text, r.Origin)
+		words := r.Names.String()
+		if r.Addresses != egress.Ordinary {
+			words += " " + r.Addresses.String()
+		}
+		fmt.Fprintf(&b, "%s %s %s [%s]\n", r, words, r.Text, r.Origin)
 	}
 	return b.String()
 }
@@ -141,6 +155,11 @@ func TestCompileEgress(t *testing.T) {
 		},
 		{"twice", "network: {egress: [a.example, \"A.example:443\"]}", nil, "list\na.example:443 strict a.example [p.yaml:3:20]\n"},
 		{"the later word about names", "network: {egress: [a.example, {to: a.example, names: pinned}]}", nil, "list\na.example:443 pinned a.example [p.yaml:3:36]\n"},
+		{"any address", "network: {egress: [{to: a.example, addresses: any}, {to: \"*.b.example\", names: pinned, addresses: any}]}", nil, "list\na.example:443 strict any a.example [p.yaml:3:25]\n*.b.example:443 pinned any *.b.example [p.yaml:3:58]\n"},
+		{"any address beside public", "network: {egress: [public, {to: a.example, addresses: any}]}", nil, "public\na.example:443 strict any a.example [p.yaml:3:33]\n"},
+		{"each word for itself", "network: {egress: [{to: a.example, names: pinned}, {to: a.example, addresses: any}]}", nil, "list\na.example:443 pinned any a.example [p.yaml:3:57]\n"},
+		{"a word taken back", "network: {egress: [{to: a.example, addresses: any}, {to: a.example, addresses: ordinary}]}", nil, "list\na.example:443 strict a.example [p.yaml:3:58]\n"},
+		{"a flag takes no word back", "network: {egress: [{to: a.example, addresses: any}]}", []string{"a.example"}, "list\na.example:443 strict any a.example [p.yaml:3:25]\n"},
 		{"public", "network: {egress: public}", nil, "public\n"},
 		{"public and an address", "network: {egress: [\"127.0.0.1:80\", public]}", nil, "public\n127.0.0.1:80 strict 127.0.0.1:80 [p.yaml:3:20]\n"},
 		{"public and a flag", "network: {egress: public}", []string{"127.0.0.1:80"}, "public\n127.0.0.1:80 strict 127.0.0.1:80 [--egress]\n"},
@@ -214,8 +233,9 @@ func TestEgressResidual(t *testing.T) {
 		public, names, strangers = "public is every host", "the name servers of this machine", "strangers can publish"
 		parent, special          = "a supervisor stays", "holds special addresses"
 		cloud, one               = "cloud credentials to whoever asks", "no places on the public Internet"
+		anywhere, lets           = "whoever answers for these names can lead them to this machine", "lets whoever answers for"
 	)
-	all := []string{strict, pinned, wildcard, public, names, strangers, parent, special, cloud, one}
+	all := []string{strict, pinned, wildcard, public, names, strangers, parent, special, cloud, one, anywhere, lets}
 	tests := []struct {
 		egress string
 		want   []string
@@ -228,6 +248,9 @@ func TestEgressResidual(t *testing.T) {
 		{"[\"a.example:22-90\"]", []string{strict, pinned, names, parent}},
 		{"[{to: a.example, names: pinned}]", []string{pinned, names, parent}},
 		{"[\"*.a.example\"]", []string{strict, wildcard, names, parent}},
+		{"[{to: a.example, addresses: any}]", []string{strict, names, parent, anywhere}},
+		{"[{to: \"*.a.example\", addresses: any}]", []string{strict, wildcard, names, parent, anywhere, lets}},
+		{"[public, {to: a.example, addresses: any}]", []string{public, strict, names, parent, anywhere}},
 		{"[\"192.0.2.1:443\"]", []string{parent, one}},
 		{"[\"8.8.8.8:443\"]", []string{parent}},
 		{"[\"localhost:6379\"]", []string{parent, one}},

@@ -18,11 +18,12 @@ const maxExtends = 8
 // built-in one may extend that one. Lists append, extended profiles first; single values
 // replace. Name, description and match are a profile's own and are not inherited.
 //
-// Errors name the place of the extends entry: unknown names, cycles, lines longer than 8.
+// Errors name the place of the extends entry: unknown names, cycles, lines longer than 8;
+// and of what has no effect even in the whole: install.execute without install.scripts.
 func (s Search) Complete(p *Profile) (*Profile, error) {
 	if len(p.Extends) == 0 {
 		done := *p
-		return &done, nil
+		return finished(&done)
 	}
 	c, start := completion{}, *p
 	if p.FromRepo {
@@ -42,7 +43,15 @@ func (s Search) Complete(p *Profile) (*Profile, error) {
 		return nil, err
 	}
 	out.File = p.File
-	return out, nil
+	return finished(out)
+}
+
+// finished checks what only the whole says: what one file adds may need another's.
+func finished(p *Profile) (*Profile, error) {
+	if err := p.Install.check().orNil(); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // home returns the top folder of the repository that a profile's file lies in, and the
@@ -181,6 +190,11 @@ func merge(under, over *Profile) *Profile {
 	out.Roots = mergeRoots(&under.Roots, &over.Roots)
 	out.Network = mergeNetwork(&under.Network, &over.Network)
 	out.Environment = mergeEnvironment(&under.Environment, &over.Environment)
+	out.Install = InstallScripts{
+		Scripts: appended(under.Install.Scripts, over.Install.Scripts),
+		Execute: appended(under.Install.Execute, over.Install.Execute),
+		Read:    appended(under.Install.Read, over.Install.Read),
+	}
 	out.Syscalls = Syscalls{
 		Profile: replace(under.Syscalls.Profile, over.Syscalls.Profile),
 		Allow:   appended(under.Syscalls.Allow, over.Syscalls.Allow),
@@ -267,31 +281,27 @@ func mergeNetwork(under, over *Network) Network {
 // mergeEnvironment: the later word about one name counts, whether it passes, sets or hides
 // it.
 func mergeEnvironment(under, over *Environment) Environment {
-	names := func(e *Environment, name string) bool {
-		is := func(s Sourced[string]) bool { return s.Value == name }
-		return slices.ContainsFunc(e.Pass, is) || slices.ContainsFunc(e.Secrets, is) ||
-			slices.ContainsFunc(e.Set, func(v EnvSet) bool { return v.Name == name })
-	}
-	kept := func(list []Sourced[string]) []Sourced[string] {
-		var out []Sourced[string]
-		for _, s := range list {
-			if !names(over, s.Value) {
-				out = append(out, s)
-			}
-		}
-		return out
-	}
-	var set []EnvSet
-	for _, v := range under.Set {
-		if !names(over, v.Name) {
-			set = append(set, v)
-		}
+	names := func(name string) bool {
+		return slices.ContainsFunc(over.Pass, func(s Sourced[string]) bool { return s.Value == name }) ||
+			slices.ContainsFunc(over.Secrets, func(s Secret) bool { return s.Name == name }) ||
+			slices.ContainsFunc(over.Set, func(v EnvSet) bool { return v.Name == name })
 	}
 	return Environment{
-		Pass:    appended(kept(under.Pass), over.Pass),
-		Set:     appended(set, over.Set),
-		Secrets: appended(kept(under.Secrets), over.Secrets),
+		Pass:    appended(kept(under.Pass, func(s *Sourced[string]) bool { return !names(s.Value) }), over.Pass),
+		Set:     appended(kept(under.Set, func(v *EnvSet) bool { return !names(v.Name) }), over.Set),
+		Secrets: appended(kept(under.Secrets, func(s *Secret) bool { return !names(s.Name) }), over.Secrets),
 	}
+}
+
+// kept is a new list of what keep takes; nil when that is nothing.
+func kept[T any](list []T, keep func(*T) bool) []T {
+	var out []T
+	for i := range list {
+		if keep(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
 }
 
 func mergeGuard(under, over *Guard) *Guard {

@@ -96,13 +96,13 @@ func TestCompleteRefuses(t *testing.T) {
 	}{
 		{"unknown", map[string]string{"a": "extends: [nod, zzz]\n"}, "a", []string{
 			`a.yaml:2:11: extends: no profile is named "nod" | did you mean "node"?`,
-			`a.yaml:2:16: extends: no profile is named "zzz" | built-in profiles are base, filesystem, node, python, static; others lie beside the file, as "zzz.yaml"`,
+			`a.yaml:2:16: extends: no profile is named "zzz" | built-in profiles are ` + strings.Join(BuiltinNames(), ", ") + `; others lie beside the file, as "zzz.yaml"`,
 		}},
 		{"cycle", map[string]string{"a": "extends: [b]\n", "b": "\nextends: [a]\n"}, "a", []string{
 			"b.yaml:3:11: profiles extend each other: DIR/a.yaml -> DIR/b.yaml -> DIR/a.yaml | remove one of the entries",
 		}},
 		{"itself", map[string]string{"a": "extends: [a]\n"}, "a", []string{
-			`a.yaml:2:11: extends: no profile is named "a" | built-in profiles are base, filesystem, node, python, static; others lie beside the file, as "a.yaml"`,
+			`a.yaml:2:11: extends: no profile is named "a" | built-in profiles are ` + strings.Join(BuiltinNames(), ", ") + `; others lie beside the file, as "a.yaml"`,
 		}},
 		{"nine on a line", deep, "deep0", []string{"deep7.yaml:2:11: more than 8 profiles on one line of extends | merge some of the files"}},
 		{"broken parent", map[string]string{"a": "extends: [b]\n", "b": "view: half\n"}, "a", []string{`b.yaml:2:7: view: "half" is not known | write full or grants`}},

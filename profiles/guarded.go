@@ -87,7 +87,7 @@ var homePlaces = [...]struct{ path, why string }{
 
 // guarded makes the table for one machine.
 func guarded(f *Facts) []sandbox.Guarded {
-	out := make([]sandbox.Guarded, 0, len(wholePlaces)+len(secretPlaces)+len(homePlaces)+10)
+	out := make([]sandbox.Guarded, 0, len(wholePlaces)+len(secretPlaces)+len(homePlaces)+11)
 	for _, w := range wholePlaces {
 		out = append(out, sandbox.Guarded{Path: w.path, Why: w.why})
 	}
@@ -99,6 +99,7 @@ func guarded(f *Facts) []sandbox.Guarded {
 			out = append(out, sandbox.Guarded{Path: ours(base), Why: "stockade's own files", Rule: sandbox.GuardAlways})
 		}
 	}
+	out = guardStore(out, f)
 	if f.Home == "" || f.Home == "/" {
 		return out
 	}
@@ -109,6 +110,28 @@ func guarded(f *Facts) []sandbox.Guarded {
 	}
 	for _, h := range homePlaces {
 		out = append(out, sandbox.Guarded{Path: home.Path + "/" + h.path, Why: h.why, Rule: sandbox.GuardTree})
+	}
+	return out
+}
+
+// guardStore opens the program's own entry of the store to its runtime's needs, and an
+// install's stage to the programs that it installs with. A store that a link moved elsewhere
+// is a place of its own.
+func guardStore(out []sandbox.Guarded, f *Facts) []sandbox.Guarded {
+	if f.Packages == "" {
+		return out
+	}
+	if f.Packages != storeBelow(f.Data) {
+		out = append(out, sandbox.Guarded{Path: f.Packages, Why: "the store of packages", Rule: sandbox.GuardAlways})
+	}
+	own := f.Stage
+	if entry, inStore := stored(f.Packages, &f.Program, f.Module); inStore && own == "" {
+		own = entry.folder
+	}
+	for i := range out {
+		if out[i].Rule == sandbox.GuardAlways {
+			out[i].Own = own
+		}
 	}
 	return out
 }

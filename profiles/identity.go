@@ -55,9 +55,13 @@ func npmInstallation(path string) (name, root string, ok bool) {
 
 // installedName is the program's package with its kind, as match.packages writes it, when
 // the package is installed; "" when it is not, or says another name than its folder has
-// and no alias explains it. Names on PyPI are the same in any case and with any of - _ . between words. module is
-// the answer of [FindModule].
-func installedName(p *program.Program, module string) string {
+// and no alias explains it. What lies in the store of package runners has the name of its
+// entry there. Names on PyPI are the same in any case and with any of - _ . between words.
+// module is the answer of [FindModule], store of [StorePath].
+func installedName(p *program.Program, module, store string) string {
+	if e, ok := stored(store, p, module); ok {
+		return e.identity()
+	}
 	if p.Package == "" {
 		return ""
 	}
@@ -70,7 +74,7 @@ func installedName(p *program.Program, module string) string {
 		// The interpreter's own folders count, and no others of their names: a repository may
 		// hold a folder "site-packages", and be the working folder.
 		if module != "" && slices.Contains(p.Sites, filepath.Dir(module)) {
-			return "pypi:" + strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(p.Package))
+			return "pypi:" + canonicalPyPI(p.Package)
 		}
 	case program.Native, program.Shell:
 	}
@@ -160,14 +164,20 @@ const maxKeyPart = 200
 // that the server's files say about themselves is in it, so no server can be named so that
 // it gets another's home; and it is spelled so that no two installations read alike.
 //
-// The key is PROFILE+PATH, or PROFILE+code+PATH+FOLDER for an interpreter with its code on
-// the command line. A profile's name holds no "+", a clean path is spelled with no "++",
-// and "~" stands only where a long key is cut into folders, which are no homes themselves.
+// The key is PROFILE+PATH; PROFILE+code+PATH+FOLDER for an interpreter with its code on
+// the command line; PROFILE+npm+NAME or PROFILE+pypi+NAME for a package in the store, so
+// that an update there keeps the server's data. All programs of one package have one home:
+// they are one author's code, and package managers update them together. A profile's name
+// holds no "+", a spelled path begins with one and holds no "++", and "~" stands only where
+// a long key is cut into folders, which are no homes themselves.
 func homeKey(profile string, f *Facts) string {
 	p := &f.Program
 	key := profile + "+"
+	entry, inStore := stored(f.Packages, p, f.Module)
 	_, root, installed := npmInstallation(p.Entry)
 	switch {
+	case inStore:
+		key += entry.kind + "+" + spelled(entry.name)
 	case installed:
 		key += spelled(root)
 	case p.Entry != "":

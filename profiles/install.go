@@ -2,6 +2,9 @@ package profiles
 
 import (
 	"slices"
+	"strings"
+
+	"stockade/sandbox/egress"
 )
 
 // The install jail is where a package manager puts a package into the store. It is compiled
@@ -20,6 +23,8 @@ type InstallGrants struct {
 	// Variables are variables of the host's environment, by name, that hold the same. They
 	// are passed and never shown.
 	Variables []string
+	// Places are local folders and archives that a request installs from.
+	Places []string
 	// Set are variables of the step itself.
 	Set []EnvSet
 	// Execute are programs beside the step's own: git, or what install scripts start.
@@ -31,23 +36,34 @@ type InstallGrants struct {
 // InstallName is the name of the install jail's profile, for messages and the log.
 const InstallName = "install"
 
+// InstallPosition is where its entries stand, for messages.
+var InstallPosition = Position{File: "the install jail"}
+
 // registryFiles is why the install jail reads files with tokens.
 const registryFiles = "the package manager's own configuration: its registry and the registry's credentials"
 
 // Install makes the profile of the install jail for one step.
 func Install(g InstallGrants) *Profile {
-	at := Position{File: "the install jail"}
+	at := InstallPosition
 	p := &Profile{Version: 1, Name: Sourced[string]{Value: InstallName}, Description: "Installs a package into the store"}
 	for _, to := range g.Rules {
-		p.Network.Hosts = append(p.Network.Hosts, EgressRule{To: to, Position: at})
+		rule := EgressRule{To: to, Position: at}
+		// An address that is written out needs no such word, and takes none.
+		if parsed, err := egress.ParseRule(to); err == nil && parsed[0].Host != "" {
+			rule.Addresses = Sourced[AddressesMode]{Value: AddressesAny, Position: at}
+		}
+		p.Network.Hosts = append(p.Network.Hosts, rule)
 	}
 	if len(g.Rules) > 0 {
 		p.Network.HostsAt = at
 	}
 	for _, file := range g.Files {
-		p.Filesystem.Optional = append(p.Filesystem.Optional, PathEntry{Path: file, Broad: true, Reason: registryFiles, Position: at})
+		p.Filesystem.Optional = append(p.Filesystem.Optional, PathEntry{Path: literal(file), Broad: true, Reason: registryFiles, Position: at})
 	}
-	p.Filesystem.Read = slices.Clone(g.Read)
+	for _, place := range g.Places {
+		p.Filesystem.Read = append(p.Filesystem.Read, PathEntry{Path: literal(place), Position: at})
+	}
+	p.Filesystem.Read = append(p.Filesystem.Read, g.Read...)
 	p.Filesystem.Execute = slices.Clone(g.Execute)
 	for _, name := range g.Variables {
 		p.Environment.Pass = append(p.Environment.Pass, Sourced[string]{Value: name, Position: at})
@@ -55,3 +71,6 @@ func Install(g InstallGrants) *Profile {
 	p.Environment.Set = slices.Clone(g.Set)
 	return p
 }
+
+// literal keeps a path from being read as one with variables.
+func literal(path string) string { return strings.ReplaceAll(path, "$", "$$") }

@@ -18,6 +18,7 @@ const (
 	formEgress                    // a word, or a list of rules
 	formRoots                     // the word args, or a list of paths
 	formMissing                   // the word refuse, or a mapping
+	formSecrets                   // a list of variables, or of mappings that name them
 )
 
 // key is one key of a profile. The table below is what the parser reads by, what the
@@ -50,6 +51,8 @@ const sizePattern = `^[0-9]+([kKMGT]i?B|B)?$`
 var (
 	guardWords = []string{"allow", "deny"}
 	namesWords = []string{string(NamesStrict), string(NamesPinned)}
+	// addressesWords are those of one rule alone: no word of the whole network opens all of them.
+	addressesWords = []string{string(AddressesAny), string(AddressesOrdinary)}
 )
 
 // profileKeys is every key of a profile, in the order of the documentation.
@@ -78,6 +81,7 @@ var profileKeys = []key{
 	},
 	{name: "network", form: formSection, doc: "What the server may connect to and listen on.", keys: networkKeys},
 	{name: "environment", form: formSection, doc: "The server's environment, built from nothing.", keys: environmentKeys},
+	{name: "install", form: formSection, doc: "Install scripts of packages that a runner (npx, uvx) puts into the store. They run in the install jail; the server's own jail is the same with and without.", keys: installKeys},
 	{name: "syscalls", form: formSection, doc: "The system call filter.", keys: syscallsKeys},
 	{name: "limits", form: formSection, doc: "Resource limits of the jail.", keys: limitsKeys},
 	{
@@ -144,7 +148,7 @@ var filesystemKeys = []key{
 var networkKeys = []key{
 	{
 		name: "egress", form: formEgress, words: []string{string(EgressNone), string(EgressPublic), string(EgressAll)},
-		doc:   `What the server may connect to: none, public (no loopback, private or other special address), all, or a list: "api.example.com:443", "*.example.com:443", "10.1.0.0/16:5432", "[2001:db8::1]:443", "localhost:6379". A port may be a range; a host without one means 443. The word public may stand in the list.`,
+		doc:   `What the server may connect to: none, public (no loopback, private or other special address), all, or a list: "api.example.com:443", "*.example.com:443", "10.1.0.0/16:5432", "[2001:db8::1]:443", "localhost:6379". A port may be a range; a host without one means 443. The word public may stand in the list. {to: HOST, addresses: any} lets a host's name lead to private addresses, loopback and the like, but not to cloud metadata.`,
 		field: func(p *Profile) any { return &p.Network }, check: checkEgress, pattern: `^[^\s@]+$`,
 	},
 	{
@@ -171,8 +175,23 @@ var environmentKeys = []key{
 		field: func(p *Profile) any { return &p.Environment.Set }, check: checkSet, pattern: `^[A-Za-z_][A-Za-z0-9_]*$`,
 	},
 	{
-		name: "secrets", form: formTexts, doc: "Variables of the host that the server needs and nobody may see.",
+		name: "secrets", form: formSecrets, doc: "Variables of the host that the server needs and nobody may see. One that the server can do without is {name: NAME, optional: true}.",
 		field: func(p *Profile) any { return &p.Environment.Secrets }, check: checkSecret, pattern: `^[A-Za-z_][A-Za-z0-9_]*$`,
+	},
+}
+
+var installKeys = []key{
+	{
+		name: "scripts", form: formTexts, doc: "Packages, by their names on npm or PyPI, whose install scripts may run. Without it none do.",
+		field: func(p *Profile) any { return &p.Install.Scripts }, check: checkScriptPackage, pattern: `^(@[A-Za-z0-9._~-]+/)?[A-Za-z0-9._~-]+$`,
+	},
+	{
+		name: "execute", form: formTexts, doc: "Programs that the scripts may start beside a shell and the runtime: a name on the jail's PATH, or an absolute path.",
+		field: func(p *Profile) any { return &p.Install.Execute }, check: checkInstallProgram,
+	},
+	{
+		name: "read", form: formPaths, doc: "Files and folders that the scripts may read, such as headers and toolchains.",
+		field: func(p *Profile) any { return &p.Install.Read }, check: checkInstallPath,
 	},
 }
 
@@ -271,5 +290,5 @@ func (p *Profile) guard() *Guard {
 // Keys of an entry in a path list, and of one in network.egress, that is a mapping.
 var (
 	entryKeys = []string{"path", "broad", "reason"}
-	ruleKeys  = []string{"to", "names"}
+	ruleKeys  = []string{"to", "names", "addresses"}
 )

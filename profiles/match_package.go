@@ -18,10 +18,6 @@ func (s Search) MatchPackage(name string) (*Profile, error) {
 			return found, err
 		}
 	}
-	for _, builtin := range BuiltinNames() {
-		if b, _ := Builtin(builtin); b.Match.fits(&none, name) {
-			return b, nil
-		}
-	}
-	return nil, nil //nolint:nilnil // no match is an answer: the caller takes Empty
+	// nil is an answer: the caller takes Empty.
+	return matchBuiltin(func(m *Match) bool { return m.fits(&none, name) }), nil
 }

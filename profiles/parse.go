@@ -204,6 +204,10 @@ func (r *reader) value(k *key, path string, n *node) {
 		r.egress(k, path, n)
 	case formRoots:
 		r.roots(k, path, n)
+	case formSecrets:
+		if list, ok := r.list(path, "variables", n); ok {
+			*k.field(r.profile).(*[]Secret) = r.secrets(k, path, list)
+		}
 	case formMissing:
 		r.missing(k, path, n)
 	}

@@ -193,17 +193,17 @@ func (r *reader) checkTwice() {
 	}
 	for i, s := range env.Secrets {
 		for _, p := range env.Pass {
-			if p.Value == s.Value {
-				report(s.Position, s.Value, p.Position)
+			if p.Value == s.Name {
+				report(s.Position, s.Name, p.Position)
 			}
 		}
 		for _, earlier := range env.Secrets[:i] {
-			if earlier.Value == s.Value {
-				report(s.Position, s.Value, earlier.Position)
+			if earlier.Name == s.Name {
+				report(s.Position, s.Name, earlier.Position)
 			}
 		}
 		for _, v := range env.Set {
-			if v.Name == s.Value {
+			if v.Name == s.Name {
 				report(v.Position, v.Name, s.Position)
 			}
 		}

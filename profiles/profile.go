@@ -50,6 +50,8 @@ type (
 	EgressMode string
 	// NamesMode is network.names, or the names of one rule.
 	NamesMode string
+	// AddressesMode is the addresses of one rule.
+	AddressesMode string
 	// MetadataMode is filesystem.metadata.
 	MetadataMode string
 	// SpecialFilesMode is filesystem.special-files.
@@ -70,6 +72,9 @@ const (
 
 	NamesStrict NamesMode = "strict"
 	NamesPinned NamesMode = "pinned"
+
+	AddressesOrdinary AddressesMode = "ordinary"
+	AddressesAny      AddressesMode = "any"
 
 	MetadataIgnore   MetadataMode = "ignore"
 	MetadataRefuse   MetadataMode = "refuse"
@@ -103,6 +108,7 @@ type Profile struct {
 	Roots       Roots
 	Network     Network
 	Environment Environment
+	Install     InstallScripts
 	Syscalls    Syscalls
 	Limits      Limits
 	View        Sourced[ViewMode]
@@ -146,10 +152,11 @@ type Network struct {
 }
 
 // EgressRule is one rule of network.egress: text, or a mapping that also says how its host
-// name is held.
+// name is held, and to which addresses it may lead.
 type EgressRule struct {
-	To    string             // as written; [egress.ParseRule] reads it
-	Names Sourced[NamesMode] // "" when the rule does not say
+	To        string                 // as written; [egress.ParseRule] reads it
+	Names     Sourced[NamesMode]     // "" when the rule does not say
+	Addresses Sourced[AddressesMode] // "" when the rule does not say: ordinary
 	Position
 }
 
@@ -158,7 +165,7 @@ type EgressRule struct {
 type Environment struct {
 	Pass    []Sourced[string] // names, * allowed at the end after two letters
 	Set     []EnvSet
-	Secrets []Sourced[string]
+	Secrets []Secret
 }
 
 // EnvSet is one variable that a profile sets.

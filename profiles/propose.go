@@ -9,10 +9,22 @@ import (
 	"stockade/sandbox/program"
 )
 
+// Proposal is what a first profile is made from.
+type Proposal struct {
+	Name    string // of the profile; "server" when it cannot be one
+	Program program.Program
+	Module  string // answer of [FindModule]
+	Store   string // answer of [StorePath]
+	// Mentions is what the server's own files name; nil when nobody looked.
+	Mentions *Mentions
+}
+
 // Propose writes a first profile for a program, with comments that say what each part is
-// for. It grants what the program's own command line shows and nothing else. Parse accepts
-// it whatever the program is called. module is the answer of [FindModule].
-func Propose(p program.Program, module, name string) []byte {
+// for. It grants what the program's own command line shows and nothing else; what the
+// server's files mention is written as comments. Parse accepts it whatever the program and
+// its files say, also when a person takes the signs of comment away.
+func Propose(of Proposal) []byte {
+	p, name := of.Program, of.Name
 	if _, bad := checkName(name); bad != nil {
 		name = "server"
 	}
@@ -20,19 +32,15 @@ func Propose(p program.Program, module, name string) []byte {
 	b.WriteString("# A stockade profile. What is not granted here is refused by the kernel.\n")
 	b.WriteString("# Lists that are left out or empty grant nothing. Lines to uncomment are examples.\n")
 	fmt.Fprintf(&b, "version: 1\nname: %s\n# description: what this server is for\n\n", quoteText(name))
-	proposeMatch(&b, &p, installedName(&p, module))
+	proposeMatch(&b, &p, installedName(&p, of.Module, of.Store))
 	fmt.Fprintf(&b, "extends: [%s]\n\n", proposeBase(&p))
 	proposeFilesystem(&b, &p)
-	b.WriteString(`network:
-  egress: none                  # or a list of hosts, such as ["api.example.com:443"]; public; all
-  # listen: [8080]              # TCP ports that it may bind
-  # unix: ["${runtime}/app.sock"]  # Unix sockets that it may connect to
-
-environment:
-  # pass: [TZ, "LC_*"]          # variables of the host, by name
-  # set: {LOG_LEVEL: info}      # variables with values of your own
-  # secrets: [API_TOKEN]        # variables that it needs and nobody may see
-`)
+	mentions := of.Mentions
+	if mentions == nil {
+		mentions = &Mentions{}
+	}
+	proposeNetwork(&b, mentions)
+	proposeEnvironment(&b, mentions)
 	return []byte(b.String())
 }
 

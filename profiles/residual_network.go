@@ -44,7 +44,7 @@ func (c *compiler) openNetwork() {
 // openEgress says what the rules of a plan leave open.
 func (c *compiler) openEgress(p egress.Policy) {
 	if p.Mode == egress.Public {
-		c.stays(promiseNetwork, "public is every host of the Internet: what the server can read it can send to anybody, and names can carry data out; only loopback, private and other special addresses are closed, and not a public address that this machine has itself")
+		c.stays(promiseNetwork, "public is every host of the Internet: what the server can read it can send to anybody, and names can carry data out; only loopback, private and other special addresses are closed, and this machine's own")
 	}
 	kinds := kindsOf(p)
 	if len(kinds.strict) > 0 {
@@ -65,6 +65,9 @@ func (c *compiler) openEgress(p egress.Policy) {
 	if len(kinds.special) > 0 {
 		c.stays(promiseNetwork, "these are no places on the public Internet but of this machine or its networks, where services often trust whoever reaches them: "+strings.Join(kinds.special, ", "))
 	}
+	if len(kinds.anywhere) > 0 {
+		c.stays(promiseNetwork, "whoever answers for these names can lead them to this machine and to any other of its networks, on their ports, but not to cloud metadata: "+strings.Join(kinds.anywhere, ", "))
+	}
 	for _, line := range kinds.wide {
 		c.stays(promiseNetwork, line)
 	}
@@ -78,6 +81,7 @@ type ruleKinds struct {
 	hosts                                      bool
 	strict, pinned, wildcards, wide, published []string
 	metadata, special                          []string // single addresses
+	anywhere                                   []string // addresses: any
 }
 
 func kindsOf(p egress.Policy) ruleKinds {
@@ -97,6 +101,9 @@ func kindsOf(p egress.Policy) ruleKinds {
 		}
 		if r.Names == egress.Pinned || !onlyRelayed(r.Ports) {
 			k.pinned = append(k.pinned, r.String())
+		}
+		if r.Addresses == egress.AnyAddress {
+			k.anywhere = append(k.anywhere, r.String())
 		}
 		if r.Wildcard {
 			k.wildcards = append(k.wildcards, r.String())

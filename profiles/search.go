@@ -20,6 +20,8 @@ type Search struct {
 	Config string // $XDG_CONFIG_HOME; profiles are in stockade/profiles
 	System string // /etc; profiles are in stockade/profiles
 	Dir    string // working folder, for [FindModule]
+	// Packages is where the store of package runners really lies; [StorePath] says it.
+	Packages string
 }
 
 // WithoutRepo is the search that would happen if the repository had no profiles. What a
@@ -237,19 +239,15 @@ func (s Search) Match(p program.Program) (*Profile, error) {
 		return nil, err
 	}
 	defer closeShelves(shelves)
-	installed := installedName(&p, FindModule(p, s.Dir))
+	installed := installedName(&p, FindModule(p, s.Dir), s.Packages)
 	for _, sh := range shelves {
 		found, err := sh.match(&p, installed)
 		if found != nil || err != nil {
 			return found, err
 		}
 	}
-	for _, name := range BuiltinNames() {
-		if b, _ := Builtin(name); b.Match.fits(&p, installed) {
-			return b, nil
-		}
-	}
-	return nil, nil //nolint:nilnil // no match is an answer: the caller takes Empty
+	// nil is an answer: the caller takes Empty.
+	return matchBuiltin(func(m *Match) bool { return m.fits(&p, installed) }), nil
 }
 
 func (sh *shelf) match(p *program.Program, installed string) (*Profile, error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -340,8 +341,14 @@ func TestList(t *testing.T) {
 	}
 	want := []string{
 		"repository a false false []", "user a true false [npm:y x]", "user bad false true []",
-		"built-in base false false []", "built-in filesystem false false [npm:@modelcontextprotocol/server-filesystem mcp-server-filesystem]",
-		"built-in node false false []", "built-in python false false []", "built-in static false false []",
+	}
+	for _, name := range profiles.BuiltinNames() {
+		p, _ := profiles.Builtin(name)
+		var matches []string
+		for _, m := range slices.Concat(p.Match.Packages, p.Match.Commands) {
+			matches = append(matches, m.Value)
+		}
+		want = append(want, fmt.Sprintf("built-in %s false false %v", name, matches))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)

@@ -97,7 +97,7 @@ func TestSocketsBesideAll(t *testing.T) {
 		}
 	}
 	plain := mustCompile(t, parse(t, "network: {egress: all, listen: [80]}\n"), nil)
-	for _, c := range profiles.Diff(plain.Plan, r.Plan) {
+	for _, c := range profiles.Diff(plain, r) {
 		if c.Effect == profiles.Widening && c.What != "unix /srv/s" {
 			t.Errorf("beside the socket: %s", c)
 		}

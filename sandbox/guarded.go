@@ -82,8 +82,9 @@ func realPath(path string, parents map[string]string) string {
 
 // check refuses a grant that reaches a guarded place without saying why. Grants that the
 // launcher itself adds pass. A runtime's own files may lie inside a guarded tree when the
-// command line itself names something there (a server installed below an agent's folder);
-// a server's files cannot lead there by themselves.
+// command line itself names something there (a server installed below an agent's folder),
+// or in the part of it that is the server's own (a package in the store); a server's files
+// cannot lead there by themselves.
 func (gs *guards) check(p Plan, og OpenedGrant) error {
 	if og.State != Granted || og.Origin.Source == OriginAlways {
 		return nil
@@ -95,9 +96,12 @@ func (gs *guards) check(p Plan, og OpenedGrant) error {
 	gs.resolve()
 	for i := range gs.places {
 		g := &gs.places[i]
+		if ofRuntime && g.Own != "" && (og.Access == Read || og.Access == Execute) && below(og.Target, g.Own) {
+			continue
+		}
 		for _, place := range [...]string{g.Path, g.real} {
 			rule := g.Rule
-			if ofRuntime && namedIn(p.Argv, og.Target, place) {
+			if ofRuntime && g.Own == "" && namedIn(p.Argv, og.Target, place) {
 				rule = GuardWhole
 			}
 			if !rule.forbids(og.Target, place) {

@@ -272,6 +272,58 @@ func TestGuardedRuntime(t *testing.T) {
 	}
 }
 
+// TestGuardedOwnPart: of a place that holds programs, a program's needs reach its own part
+// to read and execute, whatever the command line names, and a profile's grants reach none.
+func TestGuardedOwnPart(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	mustDo(t, err)
+	program, err := filepath.EvalSymlinks("/bin/true")
+	mustDo(t, err)
+	for _, d := range []string{"state/store/own/lib", "state/store/own-2/lib", "state/homes", "elsewhere"} {
+		mustDo(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
+	}
+	mustDo(t, os.WriteFile(dir+"/state/store/own/run", nil, 0o700))
+	runtime := Origin{Source: OriginRuntime}
+	tests := []struct {
+		name   string
+		grant  Grant
+		argv   string
+		opened bool
+	}{
+		{"own part", Grant{Path: "/state/store/own", Access: Read, Origin: runtime}, "", true},
+		{"inside the own part", Grant{Path: "/state/store/own/lib", Access: Read, Origin: runtime}, "/elsewhere/x", true},
+		{"own program", Grant{Path: "/state/store/own/run", Access: Execute, Origin: runtime}, "", true},
+		{"own part to write", Grant{Path: "/state/store/own/lib", Access: Write, Origin: runtime}, "/state/store/own/run", false},
+		{"neighbour whose name begins alike", Grant{Path: "/state/store/own-2", Access: Read, Origin: runtime}, "", false},
+		{"neighbour that is named", Grant{Path: "/state/store/own-2", Access: Read, Origin: runtime}, "/state/store/own-2/lib", false},
+		{"the whole", Grant{Path: "/state/store", Access: Read, Origin: runtime}, "/state/store/own/run", false},
+		{"above the place", Grant{Path: "/state", Access: Read, Origin: runtime}, "/state/store/own/run", false},
+		{"beside it in the place", Grant{Path: "/state/homes", Access: Read, Origin: runtime}, "", false},
+		{"own part by a profile", Grant{Path: "/state/store/own", Access: Read}, "/state/store/own/run", false},
+		{"own part by a profile with a reason", Grant{Path: "/state/store/own", Access: Write, Broad: "r"}, "/state/store/own/run", false},
+		{"outside", Grant{Path: "/elsewhere", Access: Read, Origin: runtime}, "", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.grant.Path = dir + tt.grant.Path
+			o, err := Open(Plan{
+				File: program, Argv: []string{"node", dir + tt.argv},
+				Guarded: []Guarded{{Path: dir + "/state", Why: "stockade's own files", Rule: GuardAlways, Own: dir + "/state/store/own"}},
+				Grants:  []Grant{{Path: program, Access: Execute}, tt.grant},
+			})
+			if err == nil {
+				o.Close()
+			}
+			switch {
+			case tt.opened && err != nil:
+				t.Errorf("refused: %v", err)
+			case !tt.opened && (err == nil || !strings.Contains(err.Error(), "stockade's own files")):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func TestSocketFileIsNotGranted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)

@@ -93,6 +93,10 @@ type Guarded struct {
 	Why  string // "your home folder", "holds SSH keys"
 	// Rule says how strict it is.
 	Rule GuardRule
+	// Own is the real path of a folder in the place that holds the server's own program; ""
+	// for none. What the program needs to start may be read and executed there, and in no
+	// other part of the place. It opens nothing to what a profile grants.
+	Own string
 }
 
 // GuardRule says which grants a guarded place forbids.
