@@ -55,6 +55,8 @@ var rooms = map[string]room{
 		},
 		not: offline,
 	},
+	"sandbox/packages": {other: []string{"github.com/google/renameio/v2", "golang.org/x/sys/unix"}, not: offline},
+	"sandbox/packages/registrytest": {},
 	"sandbox/verify": {
 		rooms: []string{"sandbox", "sandbox/egress", "seccomp"},
 		other: []string{"golang.org/x/sys/unix"},
@@ -71,7 +73,7 @@ var rooms = map[string]room{
 	},
 	"cmd/stockade": {
 		rooms: []string{
-			"profiles", "sandbox", "sandbox/egress", "sandbox/program", "sandbox/supervise", "sandbox/verify", "seccomp",
+			"profiles", "sandbox", "sandbox/egress", "sandbox/packages", "sandbox/program", "sandbox/supervise", "sandbox/verify", "seccomp",
 		},
 		other: []string{
 			"github.com/urfave/cli/v2", "golang.org/x/term", "golang.org/x/sys/unix", "github.com/opencontainers/runtime-spec",

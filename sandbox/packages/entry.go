@@ -74,4 +74,7 @@ type Registries struct {
 	// Variables are variables of the host's environment that the package manager reads:
 	// NPM_CONFIG_*, PIP_*, proxies, and what the files name as ${VARIABLE}.
 	Variables []string
+	// OpenFiles and OpenVariables are those of them that hold no credential: certificates of
+	// authorities, proxies without a password. A [Scripted] step gets only these.
+	OpenFiles, OpenVariables []string
 }
