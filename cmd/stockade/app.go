@@ -36,6 +36,7 @@ func commandTable() []entry {
 		{"doctor", "tell what this kernel can enforce", newDoctorCommand},
 		{"log", "print what servers were refused on the network", newLogCommand},
 		{"profile", "list, show, check, compare and propose profiles", newProfileCommand},
+		{"package", "install, update, list and remove what package runners run", newPackageCommand},
 		{"completion", "print a shell's completion script", newCompletionCommand},
 		{"version", "print the version", newVersionCommand},
 	}
@@ -58,6 +59,9 @@ func dispatch(args []string, std stdio) error {
 	}
 	if len(args) > 0 && args[0] == checksWord {
 		return runChecks(std)
+	}
+	if len(args) > 0 && args[0] == stepWord {
+		return runStepChild(std)
 	}
 	ours, server := split(args)
 	ours = helpWords(ours)
@@ -200,6 +204,23 @@ func commandPath(cmd *cli.Command) string {
 	return "stockade " + cmd.Name
 }
 
+// needsSubcommand is the action of a command that does nothing by itself.
+func (c *call) needsSubcommand(ctx *cli.Context) error {
+	var names []string
+	for _, sub := range ctx.Command.Subcommands {
+		names = append(names, sub.Name)
+	}
+	word := ctx.Args().First()
+	hint := "see " + seeHelp(ctx.Command)
+	if word == "" {
+		return &usageError{problem: fmt.Sprintf("%q needs one of %s", commandPath(ctx.Command), strings.Join(names, ", ")), hint: hint}
+	}
+	if near := nearest(word, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", commandPath(ctx.Command)+" "+near)
+	}
+	return &usageError{problem: fmt.Sprintf("unknown command %q", ctx.Command.Name+" "+hideValue(word)), hint: hint}
+}
+
 func unknownCommand(name string) error {
 	var names []string
 	for _, e := range commandTable() {
@@ -214,7 +235,7 @@ func unknownCommand(name string) error {
 
 // takesServer tells which commands have a server's command after "--".
 func takesServer(name string) bool {
-	return name == "run" || name == "explain" || name == "verify" || name == "init"
+	return name == "run" || name == "explain" || name == "verify" || name == "init" || name == "add"
 }
 
 // noServer refuses a "--" where no command belongs.

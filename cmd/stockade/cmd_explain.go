@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -36,11 +37,14 @@ DESCRIPTION
         dir           the working folder
         grants        [{access, path, target, kind, state, why, broad, origin: {source, line, column}}]
                       state is "granted", "skipped" (optional and absent) or "pending" (made at start)
-        network       {egress, rules: [{to, names, origin}], listen, unix: [{path, broad,
-                      origin}], supervised}; egress is "none", "public", "list" or "all",
+        network       {egress, rules: [{to, names, addresses, origin}], listen, unix:
+                      [{path, broad, origin}], supervised}; egress is "none", "public", "list" or "all",
                       and names "strict", "pinned", or "" for addresses
         syscalls      {default, allowed, answers: [{answer, calls}]}
         environment   [NAME]
+        secrets       [{name, optional, passed, origin}]: which of them are environment.secrets
+        install       {scripts, execute, read}, each [{what, broad, origin}]: what install
+                      scripts may do when a package is put into the store
         folders       {home, tmp}
         limits        {open_files, file_size, memory, processes}; 0 keeps the host's
         layers        [{layer, verdict, detail}]
@@ -79,12 +83,12 @@ func newExplainCommand(c *call) *cli.Command {
 			if err := c.needsServer(ctx); err != nil {
 				return err
 			}
-			return runExplain(opts, c.server, c.stdio)
+			return runExplain(ctx.Context, opts, c.server, c.stdio)
 		},
 	}
 }
 
-func runExplain(opts *explainOptions, server []string, std stdio) error {
+func runExplain(ctx context.Context, opts *explainOptions, server []string, std stdio) error {
 	if err := opts.format.check("format"); err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ func runExplain(opts *explainOptions, server []string, std stdio) error {
 	default:
 		return &usageError{problem: "unknown format", hint: "the formats are text, json and oci"}
 	}
-	l, err := prepare(&opts.launchOptions, server, anotherProcess)
+	l, err := prepare(ctx, &opts.launchOptions, server, anotherProcess, refuseMissing, std)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -34,24 +33,7 @@ func newProfileCommand(c *call) *cli.Command {
 			newProfileListCommand(c), newProfileShowCommand(c), newProfileCheckCommand(c),
 			newProfileDiffCommand(c), newProfileInitCommand(c),
 		},
-		Action: func(ctx *cli.Context) error {
-			var names []string
-			for _, sub := range ctx.Command.Subcommands {
-				names = append(names, sub.Name)
-			}
-			word := ctx.Args().First()
-			if word == "" {
-				return &usageError{
-					problem: `"stockade profile" needs one of ` + strings.Join(names, ", "),
-					hint:    "see " + seeHelp(ctx.Command),
-				}
-			}
-			hint := "see " + seeHelp(ctx.Command)
-			if near := nearest(word, names); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", "stockade profile "+near)
-			}
-			return &usageError{problem: fmt.Sprintf("unknown command %q", "profile "+word), hint: hint}
-		},
+		Action: c.needsSubcommand,
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"stockade/profiles"
+	"stockade/sandbox/packages"
 	"stockade/sandbox/program"
 )
 
@@ -51,17 +53,17 @@ func newProfileDiffCommand(c *call) *cli.Command {
 			if len(words) != 2 {
 				return &usageError{problem: fmt.Sprintf("%q needs two names", commandPath(ctx.Command)), hint: "see " + seeHelp(ctx.Command)}
 			}
-			return runProfileDiff(opts, words[0], words[1], c.server, c.stdio)
+			return runProfileDiff(ctx.Context, opts, words[0], words[1], c.server, c.stdio)
 		},
 	}
 }
 
-func runProfileDiff(opts *profileDiffOptions, a, b string, server []string, std stdio) error {
+func runProfileDiff(ctx context.Context, opts *profileDiffOptions, a, b string, server []string, std stdio) error {
 	m, err := lookAround()
 	if err != nil {
 		return err
 	}
-	p, err := resolveIfGiven(server, m)
+	p, err := resolveIfGiven(ctx, server, &m, refuseMissing, std)
 	if err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func runProfileDiff(opts *profileDiffOptions, a, b string, server []string, std 
 			return err
 		}
 	}
-	changes := profiles.Diff(plans[0].Plan, plans[1].Plan)
+	changes := profiles.Diff(plans[0], plans[1])
 	if err := writeChanges(opts, changes, std); err != nil {
 		return err
 	}
@@ -97,14 +99,15 @@ func runProfileDiff(opts *profileDiffOptions, a, b string, server []string, std 
 }
 
 // resolveIfGiven resolves a command; without one the answer is a program of no kind.
-func resolveIfGiven(server []string, m machine) (program.Program, error) {
+func resolveIfGiven(ctx context.Context, server []string, m *machine, absent missing, std stdio) (program.Program, error) {
 	if server == nil {
 		return program.Program{}, nil
 	}
 	if len(server) == 0 {
 		return program.Program{}, &usageError{problem: `no command after "--"`, hint: `leave out "--", or put a command after it`}
 	}
-	if err := refuseRunner(server); err != nil {
+	server, _, err := m.unpack(ctx, "", server, absent, std)
+	if err != nil {
 		return program.Program{}, err
 	}
 	return program.Resolve(server, m.program)
@@ -114,7 +117,10 @@ const profileInitAbout = `
 DESCRIPTION
     Prints a first profile to standard output: a commented skeleton, or with a command one
     that matches it. It grants what the command line shows (folder arguments become
-    ${roots}) and nothing else; what may be added is written beside each key. Put it into
+    ${roots}) and nothing else; what may be added is written beside each key. Variables and
+    hosts that the server's own files name stand there as comments, each with its place; the
+    files are read as text, and none is run. A package runner's package is installed into the
+    store first. Put the profile into
     $XDG_CONFIG_HOME/stockade/profiles/NAME.yaml.
 ` + askStatus + `
 EXAMPLES
@@ -134,12 +140,12 @@ func newProfileInitCommand(c *call) *cli.Command {
 			if _, err := c.words(ctx, 0, 0); err != nil {
 				return err
 			}
-			return runProfileInit(opts, c.server, c.stdio)
+			return runProfileInit(ctx.Context, opts, c.server, c.stdio)
 		},
 	}
 }
 
-func runProfileInit(opts *profileInitOptions, server []string, std stdio) error {
+func runProfileInit(ctx context.Context, opts *profileInitOptions, server []string, std stdio) error {
 	if err := opts.name.check("name"); err != nil {
 		return err
 	}
@@ -147,7 +153,7 @@ func runProfileInit(opts *profileInitOptions, server []string, std stdio) error 
 	if err != nil {
 		return err
 	}
-	p, err := resolveIfGiven(server, m)
+	p, err := resolveIfGiven(ctx, server, &m, installMissing, std)
 	if err != nil {
 		return err
 	}
@@ -156,9 +162,14 @@ func runProfileInit(opts *profileInitOptions, server []string, std stdio) error 
 	}
 	name := opts.name.value
 	if name == "" {
-		name = proposedName(server)
+		name = proposedName(server, m)
 	}
-	text := profiles.Propose(p, profiles.FindModule(p, m.dir), name)
+	module := profiles.FindModule(p, m.dir)
+	mentions, err := mentionsOf(p, module, m)
+	if err != nil {
+		std.say(sayWarning, err.Error()+"; the proposal is made without it")
+	}
+	text := profiles.Propose(profiles.Proposal{Name: name, Program: p, Module: module, Store: m.packages, Mentions: mentions})
 	parsed, err := profiles.Parse(name+".yaml", text)
 	if err != nil {
 		return fmt.Errorf("checking the proposed profile: %w", err)
@@ -173,13 +184,16 @@ func runProfileInit(opts *profileInitOptions, server []string, std stdio) error 
 	return err
 }
 
-// proposedName is the base name of the command, without what ends a script's name. What
-// cannot be a profile's name is replaced by the proposal.
-func proposedName(server []string) string {
+// proposedName is the base name of the command, or of the package that a runner runs, without
+// what ends a script's name. What cannot be a profile's name is replaced by the proposal.
+func proposedName(server []string, m machine) string {
 	if len(server) == 0 {
 		return "server"
 	}
 	base := filepath.Base(server[0])
+	if c, isRunner, err := packages.Parse(server, m.where()); isRunner && err == nil && c.Request.Specs[0].Name != "" {
+		return filepath.Base(c.Request.Specs[0].Name)
+	}
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 

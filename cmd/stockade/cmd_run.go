@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -60,15 +61,15 @@ func newRunCommand(c *call) *cli.Command {
 			if err := c.needsServer(ctx); err != nil {
 				return err
 			}
-			return runRun(opts, c.server, c.stdio)
+			return runRun(ctx.Context, opts, c.server, c.stdio)
 		},
 	}
 }
 
 // runRun starts the server. Without a supervisor it returns only when that failed; the
 // process is then to end, since its thread may be in the jail.
-func runRun(opts *launchOptions, server []string, std stdio) error {
-	l, err := prepare(opts, server, thisProcess)
+func runRun(ctx context.Context, opts *launchOptions, server []string, std stdio) error {
+	l, err := prepare(ctx, opts, server, thisProcess, installMissing, std)
 	if err != nil {
 		return err
 	}
@@ -80,11 +81,7 @@ func runRun(opts *launchOptions, server []string, std stdio) error {
 		std.say(sayWarning, w)
 	}
 	if l.resolved.Plan.Supervised() {
-		lines := newSpool(std.err)
-		defer lines.close()
-		denials := openDenialLog(l.machine.state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: lines})
-		defer denials.close()
-		return superviseServer(opened, denials.deny, std)
+		return superviseLogged(opened, l.machine.state, std)
 	}
 	report, err := sandbox.Enter(opened)
 	if err != nil {

@@ -78,7 +78,7 @@ func runVerify(ctx context.Context, opts *verifyOptions, server []string, std st
 	// A signal ends the child, and what was made is removed before this process ends.
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
-	l, err := prepare(&opts.launchOptions, server, anotherProcess)
+	l, err := prepare(ctx, &opts.launchOptions, server, anotherProcess, refuseMissing, std)
 	if err != nil {
 		return err
 	}

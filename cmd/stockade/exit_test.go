@@ -26,7 +26,7 @@ func TestExitStatus(t *testing.T) {
 		{"a grant", &sandbox.GrantError{}, 125},
 		{"a layer", &sandbox.UnsupportedError{}, 125},
 		{"anything else", errors.New("x"), 125},
-		{"a package runner", &runnerError{}, 125},
+		{"a container client", &wrappedError{}, 125},
 		{"program not found", missing, 127},
 		{"found, and cannot run", &program.NotExecutableError{}, 126},
 		{"its interpreter not found", &program.NotExecutableError{Err: missing}, 126},

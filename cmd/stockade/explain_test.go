@@ -36,6 +36,7 @@ func exampleLaunch() (launch, []sandbox.OpenedGrant) {
 	l := launch{
 		source: "/home/me/.config/stockade/profiles/fs.yaml",
 		resolved: profiles.Resolved{
+			Profile: exampleProfile(),
 			Program: program.Program{Runtime: program.Node, Entry: "/srv/mcp/dist/index.js", Package: "@modelcontextprotocol/server-filesystem"},
 			Plan: sandbox.Plan{
 				Name: "fs", File: "/usr/bin/node", Argv: []string{"node", "/srv/mcp/dist/index.js", "--api-key", "s3cret-key", "/home/me/my project"},
@@ -64,6 +65,23 @@ func exampleLaunch() (launch, []sandbox.OpenedGrant) {
 		granted(sandbox.Grant{Path: "/proc/self/status", Access: sandbox.Read, Origin: sandbox.Origin{Source: sandbox.OriginAlways}, Why: "memory in use"}, "/proc/4711/status", sandbox.KindFile),
 		granted(sandbox.Grant{Path: "/srv/a\x1b[2Jb", Access: sandbox.Read, Origin: sandbox.Origin{Source: "--read"}, Why: "filesystem.read"}, "/srv/a\x1b[2Jb", sandbox.KindFile),
 	}
+}
+
+// exampleProfile has what a profile says beyond its plan.
+func exampleProfile() *profiles.Profile {
+	at := func(line, column int) profiles.Position {
+		return profiles.Position{File: "fs.yaml", Line: line, Column: column}
+	}
+	p := profiles.Empty()
+	p.Environment.Secrets = []profiles.Secret{
+		{Name: "TOKEN", Position: at(20, 13)}, {Name: "OTHER_TOKEN", Optional: true, Position: at(20, 20)},
+	}
+	p.Install = profiles.InstallScripts{
+		Scripts: []profiles.Sourced[string]{{Value: "@scope/native", Position: at(22, 13)}},
+		Execute: []profiles.Sourced[string]{{Value: "make", Position: at(23, 13)}},
+		Read:    []profiles.PathEntry{{Path: "${home}/tools", Broad: true, Reason: "its compiler", Position: at(24, 10)}},
+	}
+	return p
 }
 
 // exampleView is the example on a kernel of the test's own, so that the output is the same

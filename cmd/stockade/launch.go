@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,7 @@ type machine struct {
 	env                                 map[string]string
 	home, dir, repo                     string
 	data, state, config, cache, runtime string
+	packages                            string // where the store of packages really lies
 	program                             program.Facts
 }
 
@@ -42,12 +44,13 @@ func lookAround() (machine, error) {
 	if v := m.env["XDG_RUNTIME_DIR"]; filepath.IsAbs(v) {
 		m.runtime = filepath.Clean(v)
 	}
+	m.packages = profiles.StorePath(m.data)
 	m.program = program.Facts{Home: m.home, Dir: m.dir, Env: m.env}
 	return m, nil
 }
 
 func (m machine) search() profiles.Search {
-	return profiles.Search{Repo: m.repo, Config: m.config, System: "/etc", Dir: m.dir}
+	return profiles.Search{Repo: m.repo, Config: m.config, System: "/etc", Dir: m.dir, Packages: m.packages}
 }
 
 // process says which process becomes the server.
@@ -65,7 +68,7 @@ func (m machine) facts(p program.Program, who process) (profiles.Facts, error) {
 	f := profiles.Facts{
 		Home: m.home, Dir: m.dir, Repo: m.repo, Env: m.env,
 		UID: os.Getuid(), Program: p, Module: profiles.FindModule(p, m.dir),
-		Data: m.data, State: m.state, Config: m.config, Cache: m.cache, Runtime: m.runtime,
+		Data: m.data, State: m.state, Config: m.config, Cache: m.cache, Runtime: m.runtime, Packages: m.packages,
 		StdioDevices: terminals(),
 	}
 	if who == thisProcess {
@@ -82,19 +85,22 @@ func (m machine) facts(p program.Program, who process) (profiles.Facts, error) {
 // launch is a plan that was worked out, with what it came from.
 type launch struct {
 	machine  machine
+	packaged *packaged // nil: the command line is no package runner's
 	resolved profiles.Resolved
 	source   string // where the profile came from, for people
 }
 
-// prepare works out the plan for a server's command. It reads and makes nothing.
-func prepare(opts *launchOptions, server []string, who process) (launch, error) {
+// prepare works out the plan for a server's command. It reads and makes nothing, but for a
+// package that is to be installed first.
+func prepare(ctx context.Context, opts *launchOptions, server []string, who process, absent missing, std stdio) (launch, error) {
 	if err := opts.check(); err != nil {
 		return launch{}, err
 	}
-	if err := refuseRunner(server); err != nil {
+	m, err := lookAround()
+	if err != nil {
 		return launch{}, err
 	}
-	m, err := lookAround()
+	server, unpacked, err := m.unpack(ctx, opts.profile.value, server, absent, std)
 	if err != nil {
 		return launch{}, err
 	}
@@ -116,11 +122,11 @@ func prepare(opts *launchOptions, server []string, who process) (launch, error) 
 		return launch{}, err
 	}
 	if resolved.Profile.FromRepo { // by itself, or by what it extends
-		if err := checkRepository(search, profile, opts, facts, resolved.Plan); err != nil {
+		if err := checkRepository(search, profile, opts, facts, resolved); err != nil {
 			return launch{}, err
 		}
 	}
-	l := launch{machine: m, resolved: resolved, source: profile.File}
+	l := launch{machine: m, packaged: unpacked, resolved: resolved, source: profile.File}
 	if l.source == "" {
 		l.source = "no profile matches this command"
 	}
@@ -263,7 +269,7 @@ func (e *repositoryError) Hint() string {
 
 // checkRepository compares a repository's plan with the one that would apply if the
 // repository had no profiles. Both have this run's flags: those are the person's.
-func checkRepository(search profiles.Search, profile *profiles.Profile, opts *launchOptions, facts profiles.Facts, plan sandbox.Plan) error {
+func checkRepository(search profiles.Search, profile *profiles.Profile, opts *launchOptions, facts profiles.Facts, repo profiles.Resolved) error {
 	without := search.WithoutRepo()
 	other, err := baseline(without, opts.profile.value, facts.Program)
 	if err != nil {
@@ -277,7 +283,7 @@ func checkRepository(search profiles.Search, profile *profiles.Profile, opts *la
 	if err != nil {
 		return fmt.Errorf("comparing %s with %s: %w", profile.File, than, err)
 	}
-	changes := profiles.Narrower(plan, base.Plan)
+	changes := profiles.Narrower(repo, base)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -285,6 +291,7 @@ func checkRepository(search profiles.Search, profile *profiles.Profile, opts *la
 	for i, c := range changes {
 		refused.wider[i] = c.String()
 	}
+	plan := &repo.Plan
 	if len(changes) == 1 && plan.Home.Path != "" && base.Plan.Home.Path != "" && plan.Home.Path != base.Plan.Home.Path {
 		refused.named = base.Plan.Name
 	}

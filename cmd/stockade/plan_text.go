@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"stockade/profiles"
 )
 
 // shownCalls is how many names of an answer explain lists without --all.
@@ -31,7 +33,8 @@ func writePlan(w io.Writer, v planView, d detail) error {
 	p.grants(v, d)
 	p.section("Network", networkRows(v.Network))
 	p.section("System calls", callRows(v.Syscalls, d))
-	p.section("Environment (names; values are never printed)", [][]string{{strings.Join(v.Environment, " ")}})
+	p.section("Environment (names; values are never printed)", environmentRows(v))
+	p.section("Install scripts", installRows(v.Install))
 	p.section("Private folders", folderRows(v.Folders))
 	p.section("Limits", limitRows(v.Limits))
 	p.section("Layers on this kernel", layerRows(v))
@@ -125,6 +128,9 @@ func networkRows(n networkView) [][]string {
 			names = "names: " + r.Names
 			if r.note != "" {
 				names += " (" + r.note + ")"
+			}
+			if r.Addresses == string(profiles.AddressesAny) {
+				names += ", addresses: " + r.Addresses
 			}
 		}
 		rows = append(rows, []string{"  rule", r.To, names, place(r.Origin)})

@@ -23,6 +23,8 @@ type planView struct {
 	Network     networkView     `json:"network"`
 	Syscalls    syscallsView    `json:"syscalls"`
 	Environment []string        `json:"environment"`
+	Secrets     []secretView    `json:"secrets"`
+	Install     installView     `json:"install"`
 	Folders     foldersView     `json:"folders"`
 	Limits      limitsView      `json:"limits"`
 	Layers      []layerView     `json:"layers"`
@@ -70,12 +72,13 @@ type networkView struct {
 	Supervised bool         `json:"supervised"`
 }
 
-// ruleView is one rule of egress. Names is how the name is held on the rule's ports, "" where
-// there is none to hold.
+// ruleView is one rule of egress. Names is how the name is held on the rule's ports, and
+// Addresses where it may lead, "ordinary" or "any"; both are "" where there is no name.
 type ruleView struct {
-	To     string     `json:"to"`
-	Names  string     `json:"names"`
-	Origin originView `json:"origin"`
+	To        string     `json:"to"`
+	Names     string     `json:"names"`
+	Addresses string     `json:"addresses"`
+	Origin    originView `json:"origin"`
 
 	note string // what to add to Names, for people
 }
@@ -137,6 +140,8 @@ func view(l launch, opened *sandbox.Opened) (planView, error) {
 		Network:     viewNetwork(plan),
 		Syscalls:    calls,
 		Environment: variableNames(plan.Env),
+		Secrets:     viewSecrets(l.resolved.Profile, plan.Env),
+		Install:     viewInstall(l.resolved.Profile),
 		Folders:     foldersView{Home: plan.Home.Path, Tmp: plan.Tmp.Path},
 		Limits:      limitsView(plan.Limits),
 		Waived:      list(plan.Missing),
@@ -206,6 +211,9 @@ func viewNetwork(p sandbox.Plan) networkView {
 		rule := ruleView{To: r.String(), Origin: originView(profiles.RuleOrigin(r))}
 		names, note := profiles.NamesHeld(r)
 		rule.Names, rule.note = string(names), note
+		if r.Host != "" {
+			rule.Addresses = r.Addresses.String()
+		}
 		v.Rules = append(v.Rules, rule)
 	}
 	for _, g := range p.Network.Unix {

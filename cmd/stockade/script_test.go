@@ -193,6 +193,9 @@ func kernelWithout() {
 		"close_range":             unix.SYS_CLOSE_RANGE,
 		"seccomp":                 unix.SYS_SECCOMP,
 		"openat2":                 unix.SYS_OPENAT2,
+		"pidfd_getfd":             unix.SYS_PIDFD_GETFD,
+		"process_vm_readv":        unix.SYS_PROCESS_VM_READV,
+		"recvfrom":                unix.SYS_RECVFROM,
 	}
 	errnos := map[string]unix.Errno{"ENOSYS": unix.ENOSYS, "EOPNOTSUPP": unix.EOPNOTSUPP, "EPERM": unix.EPERM, "EINVAL": unix.EINVAL}
 	nr, known := calls[os.Args[1]]

@@ -89,10 +89,13 @@ func newSupervision(opened *sandbox.Opened, deny func(egress.Denial)) (*supervis
 		Listen:  network.Listen,
 		Deny:    deny,
 	}}
+	var err error
 	if network.Egress == sandbox.EgressRules {
 		s.rules = &network.Rules
+		if err = supervise.ReachRoutes(); err != nil {
+			return nil, err // before the server starts, as all that can be known by then
+		}
 	}
-	var err error
 	if s.config.Unix.Sockets, s.config.Unix.Own, err = opened.Sockets(); err != nil {
 		return nil, err
 	}
@@ -143,4 +146,13 @@ func readSystemFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("reading %q: it has more than %d bytes", path, maxResolverFile)
 	}
 	return data, nil
+}
+
+// superviseLogged supervises a server whose refusals are told and logged.
+func superviseLogged(opened *sandbox.Opened, state string, std stdio) error {
+	lines := newSpool(std.err)
+	defer lines.close()
+	denials := openDenialLog(state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: lines})
+	defer denials.close()
+	return superviseServer(opened, denials.deny, std)
 }

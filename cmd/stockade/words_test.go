@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,50 +55,41 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func TestRefuseRunner(t *testing.T) {
+func TestUnwrap(t *testing.T) {
 	tests := []struct {
 		name    string
 		argv    []string
-		refused string
+		refused string // the hint; "" when it is not refused
+		note    bool
 	}{
-		{"npx", []string{"npx", "-y", "pkg"}, "npx"},
-		{"npx by path", []string{"/usr/local/bin/npx", "pkg"}, "npx"},
-		{"bunx", []string{"bunx", "pkg"}, "bunx"},
-		{"npm exec", []string{"npm", "--yes", "exec", "pkg"}, "npm exec"},
-		{"npm x", []string{"npm", "x", "pkg"}, "npm x"},
-		{"npm exec elsewhere", []string{"npm", "--prefix", "/srv", "exec", "pkg"}, "npm exec"},
-		{"npm start", []string{"npm", "start", "exec"}, ""},
-		{"pnpm dlx", []string{"pnpm", "-C", "/srv", "dlx", "pkg"}, "pnpm dlx"},
-		{"pnpm run", []string{"pnpm", "run", "dlx"}, ""},
-		{"yarn dlx", []string{"yarn", "dlx", "pkg"}, "yarn dlx"},
-		{"bun x", []string{"bun", "x", "pkg"}, "bun x"},
-		{"bun run", []string{"bun", "run", "x"}, ""},
-		{"uvx", []string{"uvx", "pkg"}, "uvx"},
-		{"uv tool run", []string{"uv", "tool", "run", "pkg"}, "uv tool run"},
-		{"uv tool list", []string{"uv", "tool", "list"}, ""},
-		{"uv tool run with a flag", []string{"uv", "--directory", "/srv", "tool", "run", "pkg"}, "uv tool run"},
-		{"pipx run", []string{"pipx", "run", "pkg"}, "pipx run"},
-		{"pipx list", []string{"pipx", "list"}, ""},
-		{"docker run", []string{"docker", "run", "-i", "image"}, "docker run"},
-		{"podman", []string{"podman"}, "podman"},
-		{"a server that is called with npx", []string{"node", "npx"}, ""},
-		{"a program whose name holds npx", []string{"my-npx"}, ""},
+		{"an ordinary server", []string{"node", "npx"}, "", false},
+		{"a runner is none of these", []string{"npx", "-y", "pkg"}, "", false},
+		{"shell", []string{"bash", "-c", "npx -y pkg '/a b'"}, "stockade run -- npx -y pkg '/a b'", false},
+		{"login shell", []string{"/bin/sh", "-lc", "TOKEN=x exec npx pkg"}, "stockade run --env TOKEN=... -- npx pkg", false},
+		{"two commands", []string{"bash", "-c", "cd /x && npx pkg"}, "install the server on this machine, or write the program that it starts: stockade run -- PROGRAM [ARG]...", false},
+		{"an ordinary shell", []string{"bash", "-c", "node server.js"}, "", true},
+		{"a script", []string{"bash", "server.sh"}, "", false},
+		{"env", []string{"env", "-u", "A", "B=c", "uvx", "pkg"}, "stockade run --env B=... -- uvx pkg", false},
+		{"env of a server", []string{"env", "B=c", "node", "x.js"}, "", false},
+		{"cmd", []string{"cmd", "/c", "npx", "-y", "pkg"}, "stockade run -- npx -y pkg", false},
+		{"docker", []string{"docker", "run", "-i", "image"}, "install the server on this machine, or write the program that it starts: stockade run -- PROGRAM [ARG]...", false},
+		{"an address", []string{"https://example.com/mcp"}, "install the server on this machine, or write the program that it starts: stockade run -- PROGRAM [ARG]...", false},
+		{"one word", []string{"uvx pkg --x"}, "stockade run -- uvx pkg --x", false},
+		{"a project's script", []string{"npm", "start"}, "install the server on this machine, or write the program that it starts: stockade run -- PROGRAM [ARG]...", false},
+		{"npm itself", []string{"npm", "--version"}, "", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := ""
-			if err := refuseRunner(tt.argv); err != nil {
-				refused, ok := errors.AsType[*runnerError](err)
-				if !ok {
-					t.Fatalf("got %v", err)
-				}
-				got = refused.command
-				if hintOf(err) == "" {
-					t.Error("no hint")
+			note, err := unwrap(tt.argv)
+			hint := ""
+			if err != nil {
+				hint = hintOf(err)
+				if exitStatus(err) != exitStopped {
+					t.Errorf("exit status %d", exitStatus(err))
 				}
 			}
-			if got != tt.refused {
-				t.Errorf("refused %q, want %q", got, tt.refused)
+			if hint != tt.refused || (note != "") != tt.note {
+				t.Errorf("got %v, hint %q, note %q; want the hint %q", err, hint, note, tt.refused)
 			}
 		})
 	}

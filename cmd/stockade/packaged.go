@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"stockade/profiles"
+	"stockade/sandbox/packages"
+)
+
+// packaged is a server that a package runner's command line asks for.
+type packaged struct {
+	command packages.Command
+	entry   packages.Entry
+}
+
+// missing says what to do about a package that is not in the store.
+type missing uint8
+
+const (
+	// installMissing installs it.
+	installMissing missing = iota
+	// refuseMissing is for commands that only look.
+	refuseMissing
+)
+
+// notInstalledError is a look at a package that is not in the store.
+type notInstalledError struct {
+	request string
+	server  []string
+}
+
+func (e *notInstalledError) Error() string {
+	return e.request + " is not installed, so its plan is not known yet"
+}
+
+// Hint is the cure, for a person.
+func (e *notInstalledError) Hint() string {
+	return shellWords(append([]string{"stockade", "package", "add", "--"}, maskArguments(e.server)...))
+}
+
+// unpack turns a package runner's command line into that of the installed program. Other
+// command lines stay as they are, and nil is returned with them.
+func (m *machine) unpack(ctx context.Context, profile string, server []string, absent missing, std stdio) ([]string, *packaged, error) {
+	c, isRunner, err := packages.Parse(server, m.where())
+	if err != nil {
+		return nil, nil, err
+	}
+	if !isRunner {
+		note, err := unwrap(server)
+		if note != "" {
+			std.say(sayNote, note)
+		}
+		return server, nil, err
+	}
+	for _, note := range c.Notes {
+		std.say(sayNote, note)
+	}
+	in := newInstaller(*m, std)
+	if err := in.allowScripts(profile, &c.Request); err != nil {
+		return nil, nil, err
+	}
+	e, found, err := in.store.Find(c.Request)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !found && absent == refuseMissing:
+		return nil, nil, &notInstalledError{request: c.Request.Key(), server: server}
+	case !found:
+		ctx, stop := interruptible(ctx)
+		e, err = in.ensure(ctx, c.Request)
+		stop()
+		if err != nil {
+			return nil, nil, err
+		}
+		m.packages = profiles.StorePath(m.data) // the install has made it
+	}
+	start, err := e.Start(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return start.Argv, &packaged{command: c, entry: e}, nil
+}
+
+// allowScripts puts the packages whose install scripts may run into a request: those that
+// the profile lists which will hold for the server.
+func (in *installer) allowScripts(name string, r *packages.Request) error {
+	search := in.machine.search()
+	p, err := in.installProfile(search, name, *r)
+	if err != nil || p == nil {
+		return err
+	}
+	if p, err = search.Complete(p); err != nil {
+		return err
+	}
+	if p.FromRepo {
+		base, err := in.installProfile(search.WithoutRepo(), name, *r)
+		if err != nil {
+			return err
+		}
+		if base == nil {
+			base = profiles.Empty()
+		}
+		if base, err = search.WithoutRepo().Complete(base); err != nil {
+			return err
+		}
+		if wider := profiles.NarrowerInstall(p, base); len(wider) > 0 {
+			refused := &repositoryError{file: p.File, than: base.File}
+			for _, c := range wider {
+				refused.wider = append(refused.wider, c.String())
+			}
+			return refused
+		}
+	}
+	in.scripts = p.Install
+	for _, s := range p.Install.Scripts {
+		r.Scripts = append(r.Scripts, s.Value)
+	}
+	slices.Sort(r.Scripts)
+	r.Scripts = slices.Compact(r.Scripts)
+	return nil
+}
+
+// installProfile finds the profile of a package before it is installed; nil for none.
+func (in *installer) installProfile(search profiles.Search, name string, r packages.Request) (*profiles.Profile, error) {
+	if name != "" {
+		found, err := search.Find(name)
+		if err == nil && inRepository(found.File, search.Repo) {
+			found.FromRepo = true
+		}
+		return found, err
+	}
+	if r.Specs[0].Name == "" {
+		return nil, nil //nolint:nilnil // not known by name: no profile matches it yet
+	}
+	return search.MatchPackage(fmt.Sprintf("%s:%s", r.Kind, r.Specs[0].Name))
+}
