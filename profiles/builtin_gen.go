@@ -139,15 +139,17 @@ var builtins = [...]Profile{
 	}}},
 	Profile{File: "built-in python", Version: 1, Name: Sourced[string]{Value: "python", Position: Position{File: "built-in python", Line: 4, Column: 7}}, Description: "A server that Python runs; to be extended", Extends: []Sourced[string]{
 		Sourced[string]{Value: "base", Position: Position{File: "built-in python", Line: 6, Column: 11}},
-	}, Environment: Environment{Pass: []Sourced[string]{
-		Sourced[string]{Value: "PYTHONIOENCODING", Position: Position{File: "built-in python", Line: 9, Column: 10}},
-		Sourced[string]{Value: "PYTHONUTF8", Position: Position{File: "built-in python", Line: 9, Column: 28}},
-		Sourced[string]{Value: "PYTHONUNBUFFERED", Position: Position{File: "built-in python", Line: 9, Column: 40}},
-		Sourced[string]{Value: "PYTHONHASHSEED", Position: Position{File: "built-in python", Line: 9, Column: 58}},
-		Sourced[string]{Value: "VIRTUAL_ENV", Position: Position{File: "built-in python", Line: 9, Column: 74}},
-		Sourced[string]{Value: "LOG_LEVEL", Position: Position{File: "built-in python", Line: 9, Column: 87}},
+	}, Filesystem: Filesystem{Optional: []PathEntry{
+		PathEntry{Path: "/etc/mime.types", Position: Position{File: "built-in python", Line: 10, Column: 7}},
+	}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "PYTHONIOENCODING", Position: Position{File: "built-in python", Line: 13, Column: 10}},
+		Sourced[string]{Value: "PYTHONUTF8", Position: Position{File: "built-in python", Line: 13, Column: 28}},
+		Sourced[string]{Value: "PYTHONUNBUFFERED", Position: Position{File: "built-in python", Line: 13, Column: 40}},
+		Sourced[string]{Value: "PYTHONHASHSEED", Position: Position{File: "built-in python", Line: 13, Column: 58}},
+		Sourced[string]{Value: "VIRTUAL_ENV", Position: Position{File: "built-in python", Line: 13, Column: 74}},
+		Sourced[string]{Value: "LOG_LEVEL", Position: Position{File: "built-in python", Line: 13, Column: 87}},
 	}, Set: []EnvSet{
-		EnvSet{Name: "PYTHONDONTWRITEBYTECODE", Value: "1", Position: Position{File: "built-in python", Line: 12, Column: 5}},
+		EnvSet{Name: "PYTHONDONTWRITEBYTECODE", Value: "1", Position: Position{File: "built-in python", Line: 16, Column: 5}},
 	}}},
 	Profile{File: "built-in sentry", Version: 1, Name: Sourced[string]{Value: "sentry", Position: Position{File: "built-in sentry", Line: 8, Column: 7}}, Description: "Sentry's own server, for sentry.io or a host that is added", Match: Match{Packages: []Sourced[string]{
 		Sourced[string]{Value: "npm:@sentry/mcp-server", Position: Position{File: "built-in sentry", Line: 11, Column: 14}},

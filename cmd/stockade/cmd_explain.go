@@ -28,12 +28,19 @@ DESCRIPTION
     by the path of its package, script or program: the same server at another path, or under
     another profile, has another home.
 
+    For a package runner's command line (npx, uvx and kin) the plan is that of the installed
+    program. When the package is not in the store yet, "stockade package add -- COMMAND" puts
+    it there, in a jail that reaches the registry of your npm or pip configuration, writes
+    the store, and starts no server.
+
     Paths are opened to find their targets, so a plan that cannot start is an error here,
     too.
 
     --format json prints one object. Its keys are stable; new ones may be added:
         profile       {name, source}
         program       {file, argv, runtime, entry, package}
+        stored        {runner, request, kind, name, version, digest, folder, packages, scripts}
+                      of a package runner's command line; absent for others
         dir           the working folder
         grants        [{access, path, target, kind, state, why, broad, origin: {source, line, column}}]
                       state is "granted", "skipped" (optional and absent) or "pending" (made at start)

@@ -40,12 +40,19 @@ DESCRIPTION
     Nothing is written to standard output. What stands against the start is one error and
     one hint on standard error, and nothing is left behind.
 
-    Package runners (npx, bunx, pnpm dlx, yarn dlx, npm exec, uvx, uv tool run, pipx run) and
-    container clients are refused: in one jail they would need the registry, a shell, a
-    cache and more, and the server would have it too. Install the server once and run its
-    own program.
+    A package runner's command line (npx, npm exec, bunx, pnpm dlx, yarn dlx, uvx, uv tool
+    run, pipx run) is carried out in two jails. The package is installed into a store of your
+    own, once: in a jail that reaches the registry of your npm or pip configuration and
+    nothing else, and runs no install script unless the profile names the package. Then the
+    package's own program is run, without package manager, shell, registry and credentials.
+    A later start asks no registry. See "stockade package --help".
+
+    Container clients, remote addresses and scripts of a project (npm start, uv run) are
+    refused, with the reason: what they start is not in this jail, or would need more in it
+    than the server.
 ` + launchStatus + `
 EXAMPLES
+    stockade run -- npx -y @modelcontextprotocol/server-filesystem /home/me/project
     stockade run -- node /srv/mcp/filesystem/dist/index.js /home/me/project
     stockade run --profile fs --root ~/project -- mcp-server-filesystem /home/me/project
     stockade run --read /etc/hosts --env LANG=C -- my-server

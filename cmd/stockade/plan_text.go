@@ -24,12 +24,16 @@ const (
 // content is left out.
 func writePlan(w io.Writer, v planView, d detail) error {
 	p := &page{}
-	p.section("", [][]string{
+	head := [][]string{
 		{"profile", v.Profile.Name, v.Profile.Source},
 		{"program", v.Program.File, strings.TrimSpace(v.Program.Runtime + " " + v.Program.Package)},
 		{"command", shellWords(v.Program.Argv)},
 		{"folder", v.Dir},
-	})
+	}
+	if e := v.Stored; e != nil {
+		head = append(head, []string{"package", e.Kind + ":" + e.Name + " " + e.Version, fmt.Sprintf("for %s %s; %s in the store, read-only", e.Runner, e.Request, counted(e.Packages, "package"))})
+	}
+	p.section("", head)
 	p.grants(v, d)
 	p.section("Network", networkRows(v.Network))
 	p.section("System calls", callRows(v.Syscalls, d))

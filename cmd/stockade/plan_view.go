@@ -18,6 +18,7 @@ import (
 type planView struct {
 	Profile     profileView     `json:"profile"`
 	Program     programView     `json:"program"`
+	Stored      *entryView      `json:"stored,omitempty"`
 	Dir         string          `json:"dir"`
 	Grants      []grantView     `json:"grants"`
 	Network     networkView     `json:"network"`
@@ -45,6 +46,29 @@ type programView struct {
 	Runtime string   `json:"runtime"`
 	Entry   string   `json:"entry"`
 	Package string   `json:"package"`
+}
+
+// entryView is the package of the store that a runner's command line asks for.
+type entryView struct {
+	Runner   string   `json:"runner"`
+	Request  string   `json:"request"`
+	Kind     string   `json:"kind"`
+	Name     string   `json:"name"`
+	Version  string   `json:"version"`
+	Digest   string   `json:"digest"`
+	Folder   string   `json:"folder"`
+	Packages int      `json:"packages"`
+	Scripts  []string `json:"scripts"`
+}
+
+func viewEntry(p *packaged) *entryView {
+	if p == nil {
+		return nil
+	}
+	return &entryView{
+		Runner: p.command.Runner, Request: p.command.Request.Key(), Kind: string(p.entry.Kind), Name: p.entry.Name, Version: p.entry.Version,
+		Digest: p.entry.Digest, Folder: p.entry.Folder, Packages: len(p.entry.Locked), Scripts: list(p.entry.Scripts),
+	}
 }
 
 type grantView struct {
@@ -136,6 +160,7 @@ func view(l launch, opened *sandbox.Opened) (planView, error) {
 			File: plan.File, Argv: maskArguments(plan.Argv), Runtime: runtimeName(l.resolved.Program.Runtime),
 			Entry: l.resolved.Program.Entry, Package: l.resolved.Program.Package,
 		},
+		Stored:      viewEntry(l.packaged),
 		Dir:         plan.Dir,
 		Network:     viewNetwork(plan),
 		Syscalls:    calls,

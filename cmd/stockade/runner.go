@@ -20,11 +20,16 @@ func (e *wrappedError) Hint() string {
 	if e.w.Runs == nil {
 		return "install the server on this machine, or write the program that it starts: stockade run -- PROGRAM [ARG]..."
 	}
+	return rewritten(e.w)
+}
+
+// rewritten is the command line that works. Values of variables are not shown.
+func rewritten(w packages.Wrapping) string {
 	words := []string{"stockade", "run"}
-	for _, name := range e.w.Set {
+	for _, name := range w.Set {
 		words = append(words, "--env", name+"=...")
 	}
-	return shellWords(append(append(words, "--"), maskArguments(e.w.Runs)...))
+	return shellWords(append(append(words, "--"), maskArguments(w.Runs)...))
 }
 
 // unwrap refuses what cannot be put into a jail as it is written. The note is for command
@@ -37,5 +42,5 @@ func unwrap(server []string) (note string, err error) {
 	case w.Refused:
 		return "", &wrappedError{w: *w, server: server}
 	}
-	return fmt.Sprintf("%s %s", w.Shown, w.Why), nil
+	return fmt.Sprintf("%s %s; without the shell: %s", w.Shown, w.Why, rewritten(*w)), nil
 }

@@ -68,6 +68,7 @@ func TestUnwrap(t *testing.T) {
 		{"login shell", []string{"/bin/sh", "-lc", "TOKEN=x exec npx pkg"}, "stockade run --env TOKEN=... -- npx pkg", false},
 		{"two commands", []string{"bash", "-c", "cd /x && npx pkg"}, "install the server on this machine, or write the program that it starts: stockade run -- PROGRAM [ARG]...", false},
 		{"an ordinary shell", []string{"bash", "-c", "node server.js"}, "", true},
+		{"shell words alone", []string{"sh", "-c", "exit 3"}, "", false},
 		{"a script", []string{"bash", "server.sh"}, "", false},
 		{"env", []string{"env", "-u", "A", "B=c", "uvx", "pkg"}, "stockade run --env B=... -- uvx pkg", false},
 		{"env of a server", []string{"env", "B=c", "node", "x.js"}, "", false},

@@ -12,8 +12,8 @@ import (
 type Wrapping struct {
 	Shown string // what it is: "bash -c", "docker run", "a remote address"
 	Why   string // what stockade does with it, and why
-	// Runs is the command line inside it, when it is a package runner's; Set are the names of
-	// the variables that it sets for it.
+	// Runs is the command line inside it, when it is a package runner's or a program's; Set are
+	// the names of the variables that it sets for it.
 	Runs []string
 	Set  []string
 	// Refused tells whether it is refused. Else it is started as it is, and Why is a note.
@@ -26,7 +26,7 @@ const (
 	whyScripts = "is refused: it starts what a project's own file says, through a shell and the package manager, and the server would have both"
 	whyLine    = "is refused: a host starts programs without a shell, so a whole command line in one word is no program"
 	whyInside  = "is refused: the package runner in it would need the registry, a shell and a cache in the server's jail"
-	whyAlone   = "runs in the jail as it is: the shell starts no program but those that the profile grants (filesystem.execute)"
+	whyProgram = "runs in the jail as it is, and starts no program but those that the profile grants (filesystem.execute)"
 )
 
 // Wrapped looks at a command line that is no package runner's own; nil when it starts what it
@@ -95,8 +95,8 @@ func shellLine(name string, args []string) *Wrapping {
 		}
 		if a[1] != '-' && strings.HasSuffix(a, "c") && i+1 < len(args) {
 			w := inside(Wrapping{Shown: name + " " + a}, args[i+1])
-			if w.Runs == nil && !w.Refused {
-				w.Why = whyAlone
+			if !w.Refused && w.Runs == nil {
+				return nil // shell words alone, or too many to tell
 			}
 			return w
 		}
@@ -192,13 +192,27 @@ func around(w Wrapping, words []string) *Wrapping {
 		}
 		return &w
 	}
-	if inner := Wrapped(words); inner != nil && inner.Refused {
+	inner := Wrapped(words)
+	switch {
+	case inner != nil && inner.Refused:
 		w.Refused, w.Runs, w.Set = true, inner.Runs, append(w.Set, inner.Set...)
 		if w.Why == "" {
 			w.Why = inner.Why
 		}
+	case !slices.Contains(builtins, words[0]):
+		w.Runs = words
+		if w.Why == "" {
+			w.Why = whyProgram
+		}
 	}
 	return &w
+}
+
+// builtins are words of a shell that start nothing.
+var builtins = []string{
+	":", ".", "[", "alias", "bg", "break", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export", "false", "fg", "getopts",
+	"hash", "jobs", "kill", "printf", "pwd", "read", "readonly", "return", "set", "shift", "source", "test", "times", "trap", "true", "type",
+	"ulimit", "umask", "unalias", "unset", "wait",
 }
 
 // envLine looks behind env's own words: NAME=VALUE and -u, -i. What it starts is followed by
