@@ -50,6 +50,7 @@ vm: build ## Test limits of memory and processes on other kernels, in an emulato
 
 bench: clients build servers ## Measure start time and file work against plain exec and peers
 	@bench/compare
+	@bench/runners
 
 lint: setup ## Run the linters
 	@.ci/lint
