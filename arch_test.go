@@ -55,7 +55,7 @@ var rooms = map[string]room{
 		},
 		not: offline,
 	},
-	"sandbox/packages": {other: []string{"github.com/google/renameio/v2", "golang.org/x/sys/unix", "mvdan.cc/sh/v3/syntax"}, not: offline},
+	"sandbox/packages":              {other: []string{"github.com/google/renameio/v2", "golang.org/x/sys/unix", "mvdan.cc/sh/v3/syntax"}, not: offline},
 	"sandbox/packages/registrytest": {},
 	"sandbox/verify": {
 		rooms: []string{"sandbox", "sandbox/egress", "seccomp"},

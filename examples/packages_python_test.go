@@ -118,7 +118,10 @@ func TestPythonRunner(t *testing.T) {
 	asked := w.registry.Total()
 	w.registry.Stop()
 	for _, runner := range [][]string{
-		{"uvx", "corp-probe"}, {"uvx", "corp-probe@latest"}, {"uv", "tool", "run", "Corp_Probe"}, {"pipx", "run", "corp-probe"},
+		{"uvx", "corp-probe"},
+		{"uvx", "corp-probe@latest"},
+		{"uv", "tool", "run", "Corp_Probe"},
+		{"pipx", "run", "corp-probe"},
 		{"uvx", "--from", "corp-probe", "corp-other"},
 	} {
 		if said, stderr := w.probeIndex(t, runner...); said.Version != "1.0.0" || strings.Contains(stderr, "installing") {
@@ -145,8 +148,10 @@ func TestPythonRefusals(t *testing.T) {
 			w.registry.Break("/files/corp_probe-1.0.0-py3-none-any.whl", registrytest.Tampered)
 		}, ""},
 		{"it would have to be built", []string{"uvx", "built"}, func(w workshop) {
-			w.registry.AddSource(registrytest.Source{Wheel: registrytest.Wheel{Name: "built", Version: "1.0", Programs: map[string]string{"built": "built:main"},
-				Files: map[string]string{"built/__init__.py": "def main(): print('built')\n"}}, Build: "pass\n"})
+			w.registry.AddSource(registrytest.Source{Wheel: registrytest.Wheel{
+				Name: "built", Version: "1.0", Programs: map[string]string{"built": "built:main"},
+				Files: map[string]string{"built/__init__.py": "def main(): print('built')\n"},
+			}, Build: "pass\n"})
 		}, ""},
 		{"an index on the command line", []string{"uvx", "--index-url", "https://example.com/simple", "corp-probe"}, nil, "uvx --index-url cannot be kept"},
 	}

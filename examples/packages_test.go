@@ -155,8 +155,12 @@ func TestRunner(t *testing.T) {
 	asked := w.registry.Total()
 	w.registry.Stop()
 	for _, runner := range [][]string{
-		{"npx", "-y", "@corp/probe"}, {"npx", "@corp/probe@latest"}, {"bunx", "@corp/probe"}, {"pnpm", "dlx", "@corp/probe"},
-		{"npm", "exec", "--yes", "--", "@corp/probe"}, {"npx", "-p", "@corp/probe", "corp-probe"},
+		{"npx", "-y", "@corp/probe"},
+		{"npx", "@corp/probe@latest"},
+		{"bunx", "@corp/probe"},
+		{"pnpm", "dlx", "@corp/probe"},
+		{"npm", "exec", "--yes", "--", "@corp/probe"},
+		{"npx", "-p", "@corp/probe", "corp-probe"},
 	} {
 		if said, stderr := w.probe(t, runner...); said.Version != "1.0.0" || strings.Contains(stderr, "installing") {
 			t.Errorf("%v: got %+v; stderr:\n%s", runner, said, stderr)

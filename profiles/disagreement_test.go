@@ -50,7 +50,8 @@ func TestDisagreements(t *testing.T) {
 			[]string{"p.yaml:3:61: a.example:24 has addresses: ordinary here and addresses: any at p.yaml:3:25; what holds is addresses: ordinary"},
 		},
 		{
-			"a flag that does not say", "[{to: a.example, names: pinned}]", []string{"a.example"},
+			"a flag that does not say", "[{to: a.example, names: pinned}]",
+			[]string{"a.example"},
 			[]string{"--egress: a.example:443 has names: strict here and names: pinned at p.yaml:3:25; what holds is names: pinned"},
 		},
 	}

@@ -38,13 +38,13 @@ type row struct {
 }
 
 func main() {
-	if err := measure(os.Args[1:]); err != nil {
+	if err := measure(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "firstlist:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(args []string) error {
+func measure(args []string, to io.Writer) error {
 	rounds, rows, err := parse(args)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func measure(args []string) error {
 	base := median(rows[0].took)
 	for _, r := range rows {
 		m := median(r.took)
-		fmt.Printf("%-28s median %7.0f   least %7.0f   most %7.0f ms   ratio %.3f\n", r.name,
+		fmt.Fprintf(to, "%-28s median %7.0f   least %7.0f   most %7.0f ms   ratio %.3f\n", r.name,
 			ms(m), ms(slices.Min(r.took)), ms(slices.Max(r.took)), float64(m)/float64(base))
 	}
 	return nil
@@ -69,7 +69,7 @@ func measure(args []string) error {
 
 func parse(args []string) (int, []row, error) {
 	if len(args) < 3 || args[1] != "::" {
-		return 0, nil, errors.New("usage: firstlist ROUNDS :: NAME COMMAND [ARG]...")
+		return 0, nil, errors.New("want firstlist ROUNDS :: NAME COMMAND [ARG]...")
 	}
 	rounds, err := strconv.Atoi(args[0])
 	if err != nil || rounds < 1 {

@@ -3,6 +3,7 @@ package packages
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Key is the request as one line of text. Requests that install the same thing have one
@@ -19,18 +20,20 @@ func (r Request) Key() string {
 		c.Specs = slices.CompactFunc(c.Specs, func(a, b Spec) bool { return compareSpecs(a, b) == 0 })
 	}
 	c.Scripts = slices.Compact(slices.Sorted(slices.Values(r.Scripts)))
-	text := string(c.Kind) + ":" + c.Specs[0].String()
-	for _, s := range c.Specs[1:] {
-		text += " + " + s.String()
+	specs := make([]string, len(c.Specs))
+	for i, spec := range c.Specs {
+		specs[i] = spec.String()
 	}
+	text := string(c.Kind) + ":" + strings.Join(specs, " + ")
 	if c.Python != "" {
 		text += " with python " + quoteWord(c.Python)
 	}
 	if len(c.Scripts) > 0 {
-		text += " with install scripts of"
-		for _, name := range c.Scripts {
-			text += " " + quoteWord(name)
+		names := make([]string, len(c.Scripts))
+		for i, name := range c.Scripts {
+			names[i] = quoteWord(name)
 		}
+		text += " with install scripts of " + strings.Join(names, " ")
 	}
 	return text
 }
@@ -43,16 +46,7 @@ func (s Spec) canonical() Spec {
 	return s
 }
 
-func compareSpecs(a, b Spec) int {
-	x, y := a.String(), b.String()
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
-}
+func compareSpecs(a, b Spec) int { return strings.Compare(a.String(), b.String()) }
 
 // quoteWord keeps words with signs of their own apart from the text around them.
 func quoteWord(word string) string {
@@ -67,14 +61,7 @@ func quoteWord(word string) string {
 func (s Spec) String() string {
 	text := s.Name
 	if len(s.Extras) > 0 {
-		text += "["
-		for i, e := range s.Extras {
-			if i > 0 {
-				text += ","
-			}
-			text += e
-		}
-		text += "]"
+		text += "[" + strings.Join(s.Extras, ",") + "]"
 	}
 	if s.Version != "" {
 		text += "@" + s.Version

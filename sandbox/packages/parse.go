@@ -176,11 +176,7 @@ func (g *grammar) option(word string, next []string) (option, int, error) {
 		}
 		return option{}, 0, refuse(hint, "%s has no flag %s that stockade knows", g.runner, name)
 	}
-	switch kind {
-	case idle, bunFlag:
-		return option{name, value}, 0, nil
-	}
-	if joined {
+	if joined || kind == idle || kind == bunFlag {
 		return option{name, value}, 0, nil
 	}
 	if len(next) == 0 {

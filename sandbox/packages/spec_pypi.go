@@ -64,8 +64,8 @@ func pypiSpec(word string, where Where) (Spec, error) {
 
 func pypiAddress(name, address string) (Spec, error) {
 	source, plain := Archive, address
-	if strings.HasPrefix(address, "git+") {
-		source, plain = Git, strings.TrimPrefix(address, "git+")
+	if repository, ok := strings.CutPrefix(address, "git+"); ok {
+		source, plain = Git, repository
 	}
 	if !strings.HasPrefix(plain, "https://") {
 		return Spec{}, refuse(pypiCure, "a package by an address that is not https://")
