@@ -1,16 +1,19 @@
 package nettest_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -36,6 +39,8 @@ type service struct {
 	// them in the jail too, where they are refused.
 	reports []string
 	told    bool
+	// lingers says that the server does not end with its input, but by a signal.
+	lingers bool
 }
 
 // answer is what the API at a host says to requests below a path.
@@ -85,20 +90,26 @@ func (s *service) serveHTTP(t *testing.T, host string, w http.ResponseWriter, r 
 }
 
 // reported is a host that servers send reports to.
-type reported struct {
-	mu    sync.Mutex
-	count int
-	first chan struct{} // closed by the first report
-}
+type reported struct{ count atomic.Int64 }
 
 func (r *reported) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.count++; r.count == 1 {
-		close(r.first)
-	}
+	r.count.Add(1)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"session_id":"1"}`) // the client may be gone
+}
+
+func (r *reported) came() bool { return r.count.Load() > 0 }
+
+// until speaks to the server until something has happened that it does on its own time.
+func (s *session) until(t *testing.T, happened func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !happened() {
+		if err := s.Ping(ctx, nil); err != nil {
+			t.Fatalf("waiting for a report: %v; stderr:\n%s", err, s.stderr)
+		}
+	}
 }
 
 // open puts the service's API, and whom it reports to, into the network.
@@ -113,16 +124,16 @@ func (s *service) open(t *testing.T, n *nettest.Network) *reported {
 	for _, host := range hosts {
 		n.Host(t, host, nettest.Public, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serveHTTP(t, host, w, r) }))
 	}
-	reports := &reported{first: make(chan struct{})}
+	reports := &reported{}
 	for _, host := range s.reports {
 		n.Host(t, host, nettest.Many, reports)
 	}
 	return reports
 }
 
-// command starts the server with words in front, in the environment of a host that has set
-// env. It is believed in the network's authority, which is a part of the test alone.
-func (s *service) command(t *testing.T, n *nettest.Network, env map[string]string, in ...string) *exec.Cmd {
+// command is the server's command line with words in front, in the environment of a host that
+// has set env.
+func (s *service) command(t *testing.T, env map[string]string, in ...string) *exec.Cmd {
 	t.Helper()
 	words, err := s.server.Command(s.words...)
 	if err != nil {
@@ -131,12 +142,12 @@ func (s *service) command(t *testing.T, n *nettest.Network, env map[string]strin
 	return command(home(t), env, slices.Concat(in, words))
 }
 
-// jail is the command line that starts a server in the jail of its built-in profile.
-func jail(t *testing.T, n *nettest.Network) []string {
+// jail is what starts a server in the jail of its built-in profile. The flags make it trust the
+// network's authority, which is the test's own matter, and add what is given.
+func jail(t *testing.T, n *nettest.Network, flags ...string) []string {
 	t.Helper()
-	return []string{
-		launcherProgram.find(t, n), "run", "--read", n.CAFile(), "--env", "NODE_EXTRA_CA_CERTS=" + n.CAFile(), "--",
-	}
+	line := []string{launcherProgram.find(t, n), "run", "--read", n.CAFile(), "--env", "NODE_EXTRA_CA_CERTS=" + n.CAFile()}
+	return append(append(line, flags...), "--")
 }
 
 // ask calls the service's tool and returns what it says, be it of a failure. One server
@@ -214,17 +225,15 @@ func TestServices(t *testing.T) {
 		t.Run(s.server.Alias, func(t *testing.T) {
 			reports := s.open(t, n)
 
-			env := map[string]string{"NODE_EXTRA_CA_CERTS": n.CAFile()}
-			for name, value := range s.env {
-				env[name] = value
-			}
+			env := maps.Clone(s.env)
+			env["NODE_EXTRA_CA_CERTS"] = n.CAFile()
 			mark := n.Mark(t)
-			outside := connect(t, s.command(t, n, env))
+			outside := connect(t, s.command(t, env))
 			s.asks(t, outside)
 			if len(s.reports) > 0 {
-				<-reports.first
+				outside.until(t, reports.came)
 			}
-			outside.end(t)
+			s.end(t, outside)
 			for _, place := range []nettest.Place{nettest.Attacker, nettest.Metadata} {
 				if !n.Reached(t, mark, place) {
 					t.Errorf("outside: %s was not reached", place)
@@ -232,10 +241,15 @@ func TestServices(t *testing.T) {
 			}
 
 			mark = n.Mark(t)
-			cmd := s.command(t, n, s.env, jail(t, n)...)
+			cmd := s.command(t, s.env, jail(t, n)...)
 			inside := connect(t, cmd)
 			s.asks(t, inside)
-			inside.end(t)
+			if s.told {
+				for _, host := range s.reports {
+					inside.until(t, func() bool { return strings.Contains(inside.stderr.String(), "refused: name "+host+":") })
+				}
+			}
+			s.end(t, inside)
 			n.Untouched(t, mark, append(beyond(), nettest.Many)...)
 			n.Unasked(t, mark, append([]string{nettest.AttackerName}, s.reports...)...)
 			want := []string{"connect tcp 169.254.169.254:80", "dns name " + nettest.AttackerName}
@@ -253,7 +267,7 @@ func TestServices(t *testing.T) {
 			}
 
 			if s.needs != "" {
-				end := run(t, s.command(t, n, nil, jail(t, n)...))
+				end := run(t, s.command(t, nil, jail(t, n)...))
 				if end.status != 125 || !strings.Contains(end.stderr, "environment.secrets: "+s.needs+" is not set") {
 					t.Errorf("without the key: got status %d; stderr:\n%s", end.status, end.stderr)
 				}
@@ -262,86 +276,61 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// one is arguments with the word under one name.
-func one(name string) func(string) map[string]any {
-	return func(word string) map[string]any { return map[string]any{name: word} }
+// end ends the server.
+func (s *service) end(t *testing.T, c *session) {
+	t.Helper()
+	if s.lingers {
+		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+	c.end(t)
 }
 
-var bearer = "Authorization: Bearer " + serviceKey
+// TestServicesOfOnesOwn: a server that its host sends to another API reaches that with the
+// flag that adds it to the built-in profile, and not without.
+func TestServicesOfOnesOwn(t *testing.T) {
+	n := nettest.Get(t)
+	const own = "api.harbour-demo.net"
+	settings := map[string]string{
+		"gitlab": "GITLAB_API_URL=https://" + own + "/api/v4", "firecrawl": "FIRECRAWL_API_URL=https://" + own,
+		"context7": "CONTEXT7_API_URL=https://" + own + "/api", "sentry": "SENTRY_HOST=" + own,
+	}
+	for _, s := range services {
+		setting, some := settings[s.profile]
+		if !some {
+			continue
+		}
+		t.Run(s.profile, func(t *testing.T) {
+			s.api, s.reports, s.env = slices.Clone(s.api), nil, maps.Clone(s.env)
+			for i := range s.api {
+				s.api[i].host = own
+			}
+			s.open(t, n)
+			name, value, _ := strings.Cut(setting, "=")
+			s.env[name] = value
 
-var services = []service{
-	{
-		profile: "github", server: stock.GitHub, env: map[string]string{"GITHUB_PERSONAL_ACCESS_TOKEN": serviceKey},
-		api:   []answer{{"api.github.com", "/repos/owner/" + wordHere + "/issues", bearer, fmt.Sprintf(`[{"title": %q}]`, harbourText)}, {"api.github.com", "/repos/", bearer, ""}},
-		tools: []string{"search_repositories", "create_or_update_file"},
-		tool:  "list_issues", args: func(word string) map[string]any { return map[string]any{"owner": "owner", "repo": word} },
-	},
-	{
-		profile: "gitlab", server: stock.GitLab, env: map[string]string{"GITLAB_PERSONAL_ACCESS_TOKEN": serviceKey}, needs: "GITLAB_PERSONAL_ACCESS_TOKEN",
-		api:   []answer{{"gitlab.com", "/api/v4/projects/", bearer, fmt.Sprintf(`{"file_name": "a", "file_path": "a", "size": 1, "encoding": "base64", "content": "YQ==", "content_sha256": "1", "ref": "main", "blob_id": "1", "commit_id": "1", "last_commit_id": %q}`, harbourText)}},
-		tools: []string{"create_issue", "search_repositories"},
-		tool:  "get_file_contents", args: func(word string) map[string]any { return map[string]any{"project_id": word, "file_path": "a"} },
-	},
-	{
-		profile: "brave-search", server: stock.BraveReference, env: map[string]string{"BRAVE_API_KEY": serviceKey},
-		api:   []answer{{"api.search.brave.com", "/res/v1/web/search", "X-Subscription-Token: " + serviceKey, fmt.Sprintf(`{"web": {"results": [{"title": "a", "description": %q, "url": "https://a.example/"}]}}`, harbourText)}},
-		tools: []string{"brave_local_search"}, tool: "brave_web_search", args: one("query"),
-	},
-	{
-		profile: "brave-search", server: stock.Brave, env: map[string]string{"BRAVE_API_KEY": serviceKey},
-		api:   []answer{{"api.search.brave.com", "/res/v1/web/search", "X-Subscription-Token: " + serviceKey, fmt.Sprintf(`{"web": {"results": [{"title": "a", "description": %q, "url": "https://a.example/"}]}}`, harbourText)}},
-		tools: []string{"brave_news_search"}, tool: "brave_web_search", args: one("query"),
-	},
-	{
-		profile: "slack", server: stock.Slack, env: map[string]string{"SLACK_BOT_TOKEN": serviceKey, "SLACK_TEAM_ID": "T01"}, needs: "SLACK_BOT_TOKEN",
-		api:   []answer{{"slack.com", "/api/conversations.history", bearer, fmt.Sprintf(`{"ok": true, "messages": [{"text": %q}]}`, harbourText)}},
-		tools: []string{"slack_post_message"}, tool: "slack_get_channel_history", args: one("channel_id"),
-	},
-	{
-		profile: "context7", server: stock.Context7, env: map[string]string{"CONTEXT7_API_KEY": serviceKey},
-		api:   []answer{{"context7.com", "/api/v2/libs/search", bearer, fmt.Sprintf(`{"results": [{"id": "/a/b", "title": "a", "description": %q}]}`, harbourText)}},
-		tools: []string{"query-docs"}, tool: "resolve-library-id",
-		args: func(word string) map[string]any { return map[string]any{"query": "a", "libraryName": word} },
-	},
-	{
-		profile: "notion", server: stock.Notion, env: map[string]string{"NOTION_TOKEN": serviceKey},
-		api:   []answer{{"api.notion.com", "/v1/search", bearer, fmt.Sprintf(`{"object": "list", "results": [{"id": %q}]}`, harbourText)}},
-		tools: []string{"API-get-users"}, tool: "API-post-search", args: one("query"),
-	},
-	{
-		profile: "firecrawl", server: stock.Firecrawl, env: map[string]string{"FIRECRAWL_API_KEY": serviceKey},
-		api:   []answer{{"api.firecrawl.dev", "/v2/scrape", bearer, fmt.Sprintf(`{"success": true, "data": {"markdown": %q}}`, harbourText)}},
-		tools: []string{"firecrawl_search"}, tool: "firecrawl_scrape",
-		args: func(word string) map[string]any { return map[string]any{"url": "https://" + word + ".example/"} },
-	},
-	{
-		profile: "tavily", server: stock.Tavily, env: map[string]string{"TAVILY_API_KEY": serviceKey},
-		api:   []answer{{"api.tavily.com", "/search", bearer, fmt.Sprintf(`{"query": "a", "images": [], "results": [{"title": "a", "url": "https://a.example/", "content": %q, "score": 1}]}`, harbourText)}},
-		tools: []string{"tavily_extract"}, tool: "tavily_search", args: one("query"),
-	},
-	{
-		profile: "exa", server: stock.Exa, env: map[string]string{"EXA_API_KEY": serviceKey},
-		api:   []answer{{"api.exa.ai", "/search", "X-Api-Key: " + serviceKey, fmt.Sprintf(`{"results": [{"title": "a", "url": "https://a.example/", "highlights": [%q]}]}`, harbourText)}},
-		tools: []string{"web_fetch_exa"}, tool: "web_search_exa", args: one("query"),
-		reports: []string{"api.agnost.ai"}, told: true,
-	},
-	{
-		profile: "sentry", server: stock.Sentry,
-		env: map[string]string{"SENTRY_ACCESS_TOKEN": serviceKey, "SENTRY_DSN": "https://0123456789abcdef0123456789abcdef@o1.ingest.us.sentry.io/1"},
-		api: []answer{
-			{"sentry.io", "/api/0/users/me/regions/", bearer, `{"regions": [{"name": "us", "url": "https://us.sentry.io"}, {"name": "de", "url": "https://de.sentry.io"}]}`},
-			{"us.sentry.io", "/api/0/organizations/", bearer, fmt.Sprintf(`[{"id": "1", "slug": %q, "name": "A", "links": {"regionUrl": "https://us.sentry.io", "organizationUrl": "https://us.sentry.io/a"}}]`, harbourText)},
-			{"de.sentry.io", "/api/0/organizations/", bearer, `[]`},
-		},
-		tools: []string{"search_docs"}, tool: "find_organizations", args: one("query"),
-		reports: []string{"o1.ingest.us.sentry.io"},
-	},
-	{
-		profile: "supabase", server: stock.Supabase, env: map[string]string{"SUPABASE_ACCESS_TOKEN": serviceKey},
-		api: []answer{
-			{"supabase.com", "/docs/api/graphql", "", `{"data": {"schema": "type Query { schema: String! }"}}`},
-			{"api.supabase.com", "/v1/organizations/", bearer, fmt.Sprintf(`{"id": "a", "name": %q, "plan": "free", "opt_in_tags": [], "allowed_release_channels": ["ga"]}`, harbourText)},
-		},
-		tools: []string{"search_docs", "execute_sql"}, tool: "get_organization", args: one("id"),
-	},
+			mark := n.Mark(t)
+			cmd := s.command(t, s.env, jail(t, n)...)
+			without := connect(t, cmd)
+			if got := s.ask(t, without, wordHere); strings.Contains(got, harbourText) {
+				t.Errorf("without the flag: got %q", got)
+			}
+			s.end(t, without)
+			n.Unasked(t, mark, own)
+			if diff := cmp.Diff([]string{"dns name " + own}, refusals(t, n, cmd, s.profile)); diff != "" {
+				t.Errorf("refused (-want +got):\n%s\nstderr:\n%s", diff, without.stderr)
+			}
+
+			cmd = s.command(t, s.env, jail(t, n, "--egress", own)...)
+			with := connect(t, cmd)
+			if got := s.ask(t, with, wordHere); !strings.Contains(got, harbourText) {
+				t.Errorf("with the flag: got %q; stderr:\n%s", got, with.stderr)
+			}
+			s.end(t, with)
+			if got := refusals(t, n, cmd, s.profile); len(got) > 0 {
+				t.Errorf("with the flag, refused: %q", got)
+			}
+		})
+	}
 }

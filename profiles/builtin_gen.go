@@ -32,6 +32,37 @@ var builtins = [...]Profile{
 	}, Secrets: []Secret{
 		Secret{Name: "BRAVE_API_KEY", Optional: true, Position: Position{File: "built-in brave-search", Line: 19, Column: 14}},
 	}}},
+	Profile{File: "built-in chrome-devtools", Version: 1, Name: Sourced[string]{Value: "chrome-devtools", Position: Position{File: "built-in chrome-devtools", Line: 15, Column: 7}}, Description: "Chrome's developer tools with Debian's Chromium, for public addresses", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:chrome-devtools-mcp", Position: Position{File: "built-in chrome-devtools", Line: 18, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "chromium", Position: Position{File: "built-in chrome-devtools", Line: 19, Column: 11}},
+	}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("public"), Position: Position{File: "built-in chrome-devtools", Line: 22, Column: 11}}}, Environment: Environment{Set: []EnvSet{
+		EnvSet{Name: "PUPPETEER_DANGEROUS_NO_SANDBOX", Value: "true", Position: Position{File: "built-in chrome-devtools", Line: 26, Column: 5}},
+		EnvSet{Name: "CHROME_DEVTOOLS_MCP_NO_USAGE_STATISTICS", Value: "1", Position: Position{File: "built-in chrome-devtools", Line: 29, Column: 5}},
+		EnvSet{Name: "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS", Value: "1", Position: Position{File: "built-in chrome-devtools", Line: 30, Column: 5}},
+	}}},
+	Profile{File: "built-in chromium", Version: 1, Name: Sourced[string]{Value: "chromium", Position: Position{File: "built-in chromium", Line: 15, Column: 7}}, Description: "Debian's Chromium without its own sandbox; to be extended", Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in chromium", Line: 17, Column: 11}},
+	}, Filesystem: Filesystem{Read: []PathEntry{
+		PathEntry{Path: "/usr/lib/chromium", Position: Position{File: "built-in chromium", Line: 21, Column: 7}},
+		PathEntry{Path: "/etc/fonts", Position: Position{File: "built-in chromium", Line: 22, Column: 7}},
+		PathEntry{Path: "/usr/share/fonts", Position: Position{File: "built-in chromium", Line: 23, Column: 7}},
+	}, Optional: []PathEntry{
+		PathEntry{Path: "/usr/share/fontconfig", Position: Position{File: "built-in chromium", Line: 25, Column: 7}},
+		PathEntry{Path: "/usr/local/share/fonts", Position: Position{File: "built-in chromium", Line: 26, Column: 7}},
+		PathEntry{Path: "/usr/lib/x86_64-linux-gnu/libsoftokn3.so", Position: Position{File: "built-in chromium", Line: 28, Column: 7}},
+		PathEntry{Path: "/usr/lib/x86_64-linux-gnu/libfreeblpriv3.so", Position: Position{File: "built-in chromium", Line: 29, Column: 7}},
+		PathEntry{Path: "/usr/lib/x86_64-linux-gnu/libfreebl3.so", Position: Position{File: "built-in chromium", Line: 30, Column: 7}},
+		PathEntry{Path: "/usr/lib/x86_64-linux-gnu/libnssckbi.so", Position: Position{File: "built-in chromium", Line: 31, Column: 7}},
+		PathEntry{Path: "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0", Position: Position{File: "built-in chromium", Line: 32, Column: 7}},
+		PathEntry{Path: "/usr/lib/aarch64-linux-gnu/libsoftokn3.so", Position: Position{File: "built-in chromium", Line: 33, Column: 7}},
+		PathEntry{Path: "/usr/lib/aarch64-linux-gnu/libfreeblpriv3.so", Position: Position{File: "built-in chromium", Line: 34, Column: 7}},
+		PathEntry{Path: "/usr/lib/aarch64-linux-gnu/libfreebl3.so", Position: Position{File: "built-in chromium", Line: 35, Column: 7}},
+		PathEntry{Path: "/usr/lib/aarch64-linux-gnu/libnssckbi.so", Position: Position{File: "built-in chromium", Line: 36, Column: 7}},
+		PathEntry{Path: "/usr/lib/aarch64-linux-gnu/libsqlite3.so.0", Position: Position{File: "built-in chromium", Line: 37, Column: 7}},
+	}, Execute: []Sourced[string]{
+		Sourced[string]{Value: "/usr/lib/chromium/chromium", Position: Position{File: "built-in chromium", Line: 41, Column: 7}},
+	}}},
 	Profile{File: "built-in context7", Version: 1, Name: Sourced[string]{Value: "context7", Position: Position{File: "built-in context7", Line: 5, Column: 7}}, Description: "Documentation of libraries, from context7.com", Match: Match{Packages: []Sourced[string]{
 		Sourced[string]{Value: "npm:@upstash/context7-mcp", Position: Position{File: "built-in context7", Line: 8, Column: 14}},
 	}}, Extends: []Sourced[string]{
@@ -44,6 +75,62 @@ var builtins = [...]Profile{
 		EnvSet{Name: "OTEL_SDK_DISABLED", Value: "true", Position: Position{File: "built-in context7", Line: 18, Column: 5}},
 	}, Secrets: []Secret{
 		Secret{Name: "CONTEXT7_API_KEY", Optional: true, Position: Position{File: "built-in context7", Line: 21, Column: 14}},
+	}}},
+	Profile{File: "built-in desktop-commander", Version: 1, Name: Sourced[string]{Value: "desktop-commander", Position: Position{File: "built-in desktop-commander", Line: 11, Column: 7}}, Description: "Desktop Commander, a shell for the folders that --root names", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@wonderwhy-er/desktop-commander", Position: Position{File: "built-in desktop-commander", Line: 14, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in desktop-commander", Line: 15, Column: 11}},
+	}, Filesystem: Filesystem{Write: []PathEntry{
+		PathEntry{Path: "${roots}", Position: Position{File: "built-in desktop-commander", Line: 18, Column: 11}},
+	}, Optional: []PathEntry{
+		PathEntry{Path: "/etc/profile", Position: Position{File: "built-in desktop-commander", Line: 20, Column: 7}},
+	}, Execute: []Sourced[string]{
+		Sourced[string]{Value: "sh", Position: Position{File: "built-in desktop-commander", Line: 24, Column: 7}},
+		Sourced[string]{Value: "bash", Position: Position{File: "built-in desktop-commander", Line: 25, Column: 7}},
+		Sourced[string]{Value: "awk", Position: Position{File: "built-in desktop-commander", Line: 26, Column: 7}},
+		Sourced[string]{Value: "basename", Position: Position{File: "built-in desktop-commander", Line: 27, Column: 7}},
+		Sourced[string]{Value: "cat", Position: Position{File: "built-in desktop-commander", Line: 28, Column: 7}},
+		Sourced[string]{Value: "cp", Position: Position{File: "built-in desktop-commander", Line: 29, Column: 7}},
+		Sourced[string]{Value: "cut", Position: Position{File: "built-in desktop-commander", Line: 30, Column: 7}},
+		Sourced[string]{Value: "date", Position: Position{File: "built-in desktop-commander", Line: 31, Column: 7}},
+		Sourced[string]{Value: "diff", Position: Position{File: "built-in desktop-commander", Line: 32, Column: 7}},
+		Sourced[string]{Value: "dirname", Position: Position{File: "built-in desktop-commander", Line: 33, Column: 7}},
+		Sourced[string]{Value: "echo", Position: Position{File: "built-in desktop-commander", Line: 34, Column: 7}},
+		Sourced[string]{Value: "false", Position: Position{File: "built-in desktop-commander", Line: 35, Column: 7}},
+		Sourced[string]{Value: "find", Position: Position{File: "built-in desktop-commander", Line: 36, Column: 7}},
+		Sourced[string]{Value: "grep", Position: Position{File: "built-in desktop-commander", Line: 37, Column: 7}},
+		Sourced[string]{Value: "gzip", Position: Position{File: "built-in desktop-commander", Line: 38, Column: 7}},
+		Sourced[string]{Value: "head", Position: Position{File: "built-in desktop-commander", Line: 39, Column: 7}},
+		Sourced[string]{Value: "ln", Position: Position{File: "built-in desktop-commander", Line: 40, Column: 7}},
+		Sourced[string]{Value: "ls", Position: Position{File: "built-in desktop-commander", Line: 41, Column: 7}},
+		Sourced[string]{Value: "mkdir", Position: Position{File: "built-in desktop-commander", Line: 42, Column: 7}},
+		Sourced[string]{Value: "mktemp", Position: Position{File: "built-in desktop-commander", Line: 43, Column: 7}},
+		Sourced[string]{Value: "mv", Position: Position{File: "built-in desktop-commander", Line: 44, Column: 7}},
+		Sourced[string]{Value: "printf", Position: Position{File: "built-in desktop-commander", Line: 45, Column: 7}},
+		Sourced[string]{Value: "pwd", Position: Position{File: "built-in desktop-commander", Line: 46, Column: 7}},
+		Sourced[string]{Value: "readlink", Position: Position{File: "built-in desktop-commander", Line: 47, Column: 7}},
+		Sourced[string]{Value: "realpath", Position: Position{File: "built-in desktop-commander", Line: 48, Column: 7}},
+		Sourced[string]{Value: "rm", Position: Position{File: "built-in desktop-commander", Line: 49, Column: 7}},
+		Sourced[string]{Value: "rmdir", Position: Position{File: "built-in desktop-commander", Line: 50, Column: 7}},
+		Sourced[string]{Value: "sed", Position: Position{File: "built-in desktop-commander", Line: 51, Column: 7}},
+		Sourced[string]{Value: "seq", Position: Position{File: "built-in desktop-commander", Line: 52, Column: 7}},
+		Sourced[string]{Value: "sha256sum", Position: Position{File: "built-in desktop-commander", Line: 53, Column: 7}},
+		Sourced[string]{Value: "sleep", Position: Position{File: "built-in desktop-commander", Line: 54, Column: 7}},
+		Sourced[string]{Value: "sort", Position: Position{File: "built-in desktop-commander", Line: 55, Column: 7}},
+		Sourced[string]{Value: "stat", Position: Position{File: "built-in desktop-commander", Line: 56, Column: 7}},
+		Sourced[string]{Value: "tail", Position: Position{File: "built-in desktop-commander", Line: 57, Column: 7}},
+		Sourced[string]{Value: "tar", Position: Position{File: "built-in desktop-commander", Line: 58, Column: 7}},
+		Sourced[string]{Value: "tee", Position: Position{File: "built-in desktop-commander", Line: 59, Column: 7}},
+		Sourced[string]{Value: "test", Position: Position{File: "built-in desktop-commander", Line: 60, Column: 7}},
+		Sourced[string]{Value: "touch", Position: Position{File: "built-in desktop-commander", Line: 61, Column: 7}},
+		Sourced[string]{Value: "tr", Position: Position{File: "built-in desktop-commander", Line: 62, Column: 7}},
+		Sourced[string]{Value: "true", Position: Position{File: "built-in desktop-commander", Line: 63, Column: 7}},
+		Sourced[string]{Value: "uniq", Position: Position{File: "built-in desktop-commander", Line: 64, Column: 7}},
+		Sourced[string]{Value: "wc", Position: Position{File: "built-in desktop-commander", Line: 65, Column: 7}},
+		Sourced[string]{Value: "xargs", Position: Position{File: "built-in desktop-commander", Line: 66, Column: 7}},
+	}}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("none"), Position: Position{File: "built-in desktop-commander", Line: 69, Column: 11}}}, Environment: Environment{Set: []EnvSet{
+		EnvSet{Name: "SHELL", Value: "/bin/bash", Position: Position{File: "built-in desktop-commander", Line: 73, Column: 5}},
+		EnvSet{Name: "DESKTOP_COMMANDER_DISABLE_TELEMETRY", Value: "1", Position: Position{File: "built-in desktop-commander", Line: 74, Column: 5}},
 	}}},
 	Profile{File: "built-in everything", Version: 1, Name: Sourced[string]{Value: "everything", Position: Position{File: "built-in everything", Line: 5, Column: 7}}, Description: "The reference server that shows every feature of the protocol", Match: Match{Packages: []Sourced[string]{
 		Sourced[string]{Value: "npm:@modelcontextprotocol/server-everything", Position: Position{File: "built-in everything", Line: 8, Column: 14}},
@@ -110,6 +197,65 @@ var builtins = [...]Profile{
 	}, Secrets: []Secret{
 		Secret{Name: "GITLAB_PERSONAL_ACCESS_TOKEN", Position: Position{File: "built-in gitlab", Line: 18, Column: 7}},
 	}}},
+	Profile{File: "built-in gopls", Version: 1, Name: Sourced[string]{Value: "gopls", Position: Position{File: "built-in gopls", Line: 10, Column: 7}}, Description: "The Go language server for the module that it is started in", Match: Match{Commands: []Sourced[string]{
+		Sourced[string]{Value: "gopls", Position: Position{File: "built-in gopls", Line: 13, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "static", Position: Position{File: "built-in gopls", Line: 14, Column: 11}},
+	}, Filesystem: Filesystem{Read: []PathEntry{
+		PathEntry{Path: "${cwd}", Position: Position{File: "built-in gopls", Line: 17, Column: 10}},
+	}, Optional: []PathEntry{
+		PathEntry{Path: "${home}/go/pkg/mod", Position: Position{File: "built-in gopls", Line: 19, Column: 7}},
+	}}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("none"), Position: Position{File: "built-in gopls", Line: 22, Column: 11}}}, Environment: Environment{Set: []EnvSet{
+		EnvSet{Name: "GOMODCACHE", Value: "${home}/go/pkg/mod", Position: Position{File: "built-in gopls", Line: 26, Column: 5}},
+		EnvSet{Name: "GOPROXY", Value: "off", Position: Position{File: "built-in gopls", Line: 27, Column: 5}},
+		EnvSet{Name: "GOTOOLCHAIN", Value: "local", Position: Position{File: "built-in gopls", Line: 28, Column: 5}},
+		EnvSet{Name: "GOTELEMETRY", Value: "off", Position: Position{File: "built-in gopls", Line: 29, Column: 5}},
+	}}},
+	Profile{File: "built-in kubernetes", Version: 1, Name: Sourced[string]{Value: "kubernetes", Position: Position{File: "built-in kubernetes", Line: 11, Column: 7}}, Description: "A Kubernetes server with kubectl, for the API server that --egress names", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:mcp-server-kubernetes", Position: Position{File: "built-in kubernetes", Line: 14, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in kubernetes", Line: 15, Column: 11}},
+	}, Filesystem: Filesystem{Optional: []PathEntry{
+		PathEntry{Path: "${home}/.kube/config", Broad: true, Reason: "kubectl finds the cluster and the credentials for it in there", Position: Position{File: "built-in kubernetes", Line: 20, Column: 13}},
+	}, Execute: []Sourced[string]{
+		Sourced[string]{Value: "kubectl", Position: Position{File: "built-in kubernetes", Line: 24, Column: 7}},
+	}}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("none"), Position: Position{File: "built-in kubernetes", Line: 27, Column: 11}}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "ALLOW_ONLY_READONLY_TOOLS", Position: Position{File: "built-in kubernetes", Line: 33, Column: 7}},
+		Sourced[string]{Value: "ALLOW_ONLY_NON_DESTRUCTIVE_TOOLS", Position: Position{File: "built-in kubernetes", Line: 34, Column: 7}},
+		Sourced[string]{Value: "ALLOWED_TOOLS", Position: Position{File: "built-in kubernetes", Line: 35, Column: 7}},
+		Sourced[string]{Value: "MASK_SECRETS", Position: Position{File: "built-in kubernetes", Line: 36, Column: 7}},
+		Sourced[string]{Value: "SPAWN_MAX_BUFFER", Position: Position{File: "built-in kubernetes", Line: 37, Column: 7}},
+		Sourced[string]{Value: "K8S_CONTEXT", Position: Position{File: "built-in kubernetes", Line: 38, Column: 7}},
+		Sourced[string]{Value: "K8S_NAMESPACE", Position: Position{File: "built-in kubernetes", Line: 39, Column: 7}},
+		Sourced[string]{Value: "K8S_SERVER", Position: Position{File: "built-in kubernetes", Line: 40, Column: 7}},
+		Sourced[string]{Value: "K8S_CA_DATA", Position: Position{File: "built-in kubernetes", Line: 41, Column: 7}},
+	}, Set: []EnvSet{
+		EnvSet{Name: "KUBECONFIG", Value: "${home}/.kube/config", Position: Position{File: "built-in kubernetes", Line: 45, Column: 5}},
+	}, Secrets: []Secret{
+		Secret{Name: "K8S_TOKEN", Optional: true, Position: Position{File: "built-in kubernetes", Line: 43, Column: 14}},
+	}}},
+	Profile{File: "built-in mcp-grafana", Version: 1, Name: Sourced[string]{Value: "mcp-grafana", Position: Position{File: "built-in mcp-grafana", Line: 8, Column: 7}}, Description: "Grafana's server, for the Grafana that --egress names", Match: Match{Commands: []Sourced[string]{
+		Sourced[string]{Value: "mcp-grafana", Position: Position{File: "built-in mcp-grafana", Line: 11, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "static", Position: Position{File: "built-in mcp-grafana", Line: 12, Column: 11}},
+	}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("none"), Position: Position{File: "built-in mcp-grafana", Line: 15, Column: 11}}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "GRAFANA_URL", Position: Position{File: "built-in mcp-grafana", Line: 20, Column: 10}},
+		Sourced[string]{Value: "GRAFANA_ORG_ID", Position: Position{File: "built-in mcp-grafana", Line: 20, Column: 23}},
+		Sourced[string]{Value: "GRAFANA_USERNAME", Position: Position{File: "built-in mcp-grafana", Line: 20, Column: 39}},
+	}, Set: []EnvSet{
+		EnvSet{Name: "GRAFANA_USAGE_STATS", Value: "off", Position: Position{File: "built-in mcp-grafana", Line: 27, Column: 5}},
+	}, Secrets: []Secret{
+		Secret{Name: "GRAFANA_SERVICE_ACCOUNT_TOKEN", Optional: true, Position: Position{File: "built-in mcp-grafana", Line: 23, Column: 14}},
+		Secret{Name: "GRAFANA_API_KEY", Optional: true, Position: Position{File: "built-in mcp-grafana", Line: 24, Column: 14}},
+		Secret{Name: "GRAFANA_PASSWORD", Optional: true, Position: Position{File: "built-in mcp-grafana", Line: 25, Column: 14}},
+	}}},
+	Profile{File: "built-in mcp-remote", Version: 1, Name: Sourced[string]{Value: "mcp-remote", Position: Position{File: "built-in mcp-remote", Line: 9, Column: 7}}, Description: "A bridge to the remote server that --egress names", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:mcp-remote", Position: Position{File: "built-in mcp-remote", Line: 12, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in mcp-remote", Line: 13, Column: 11}},
+	}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("none"), Position: Position{File: "built-in mcp-remote", Line: 16, Column: 11}}}, Environment: Environment{Set: []EnvSet{
+		EnvSet{Name: "MCP_REMOTE_CONFIG_DIR", Value: "${private}/mcp-auth", Position: Position{File: "built-in mcp-remote", Line: 21, Column: 5}},
+	}}},
 	Profile{File: "built-in memory", Version: 1, Name: Sourced[string]{Value: "memory", Position: Position{File: "built-in memory", Line: 6, Column: 7}}, Description: "The reference memory server, with its one file in its private home", Match: Match{Packages: []Sourced[string]{
 		Sourced[string]{Value: "npm:@modelcontextprotocol/server-memory", Position: Position{File: "built-in memory", Line: 9, Column: 14}},
 	}}, Extends: []Sourced[string]{
@@ -136,6 +282,40 @@ var builtins = [...]Profile{
 	}, HostsAt: Position{File: "built-in notion", Line: 12, Column: 5}}, Environment: Environment{Secrets: []Secret{
 		Secret{Name: "NOTION_TOKEN", Optional: true, Position: Position{File: "built-in notion", Line: 17, Column: 14}},
 		Secret{Name: "OPENAPI_MCP_HEADERS", Optional: true, Position: Position{File: "built-in notion", Line: 18, Column: 14}},
+	}}},
+	Profile{File: "built-in playwright", Version: 1, Name: Sourced[string]{Value: "playwright", Position: Position{File: "built-in playwright", Line: 14, Column: 7}}, Description: "Playwright's server with Debian's Chromium, for public addresses", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@playwright/mcp", Position: Position{File: "built-in playwright", Line: 17, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "chromium", Position: Position{File: "built-in playwright", Line: 18, Column: 11}},
+	}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("public"), Position: Position{File: "built-in playwright", Line: 21, Column: 11}}}, Environment: Environment{Set: []EnvSet{
+		EnvSet{Name: "PLAYWRIGHT_MCP_BROWSER", Value: "chromium", Position: Position{File: "built-in playwright", Line: 25, Column: 5}},
+		EnvSet{Name: "PLAYWRIGHT_MCP_EXECUTABLE_PATH", Value: "/usr/lib/chromium/chromium", Position: Position{File: "built-in playwright", Line: 26, Column: 5}},
+		EnvSet{Name: "PLAYWRIGHT_MCP_HEADLESS", Value: "true", Position: Position{File: "built-in playwright", Line: 27, Column: 5}},
+		EnvSet{Name: "PLAYWRIGHT_MCP_SANDBOX", Value: "false", Position: Position{File: "built-in playwright", Line: 28, Column: 5}},
+		EnvSet{Name: "PLAYWRIGHT_MCP_OUTPUT_DIR", Value: "${private}/output", Position: Position{File: "built-in playwright", Line: 31, Column: 5}},
+	}}},
+	Profile{File: "built-in postgres", Version: 1, Name: Sourced[string]{Value: "postgres", Position: Position{File: "built-in postgres", Line: 11, Column: 7}}, Description: "The reference PostgreSQL server, for the database that --egress or --unix names", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-postgres", Position: Position{File: "built-in postgres", Line: 14, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "node", Position: Position{File: "built-in postgres", Line: 15, Column: 11}},
+	}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("none"), Position: Position{File: "built-in postgres", Line: 18, Column: 11}}}, Environment: Environment{Pass: []Sourced[string]{
+		Sourced[string]{Value: "PGHOST", Position: Position{File: "built-in postgres", Line: 23, Column: 10}},
+		Sourced[string]{Value: "PGPORT", Position: Position{File: "built-in postgres", Line: 23, Column: 18}},
+		Sourced[string]{Value: "PGUSER", Position: Position{File: "built-in postgres", Line: 23, Column: 26}},
+		Sourced[string]{Value: "PGDATABASE", Position: Position{File: "built-in postgres", Line: 23, Column: 34}},
+		Sourced[string]{Value: "PGAPPNAME", Position: Position{File: "built-in postgres", Line: 23, Column: 46}},
+		Sourced[string]{Value: "PGSSLMODE", Position: Position{File: "built-in postgres", Line: 23, Column: 57}},
+	}, Secrets: []Secret{
+		Secret{Name: "PGPASSWORD", Optional: true, Position: Position{File: "built-in postgres", Line: 25, Column: 14}},
+	}}},
+	Profile{File: "built-in puppeteer", Version: 1, Name: Sourced[string]{Value: "puppeteer", Position: Position{File: "built-in puppeteer", Line: 8, Column: 7}}, Description: "The reference Puppeteer server with Debian's Chromium, for public addresses", Match: Match{Packages: []Sourced[string]{
+		Sourced[string]{Value: "npm:@modelcontextprotocol/server-puppeteer", Position: Position{File: "built-in puppeteer", Line: 11, Column: 14}},
+	}}, Extends: []Sourced[string]{
+		Sourced[string]{Value: "chromium", Position: Position{File: "built-in puppeteer", Line: 12, Column: 11}},
+	}, Network: Network{Egress: Sourced[EgressMode]{Value: EgressMode("public"), Position: Position{File: "built-in puppeteer", Line: 15, Column: 11}}}, Environment: Environment{Set: []EnvSet{
+		EnvSet{Name: "PUPPETEER_EXECUTABLE_PATH", Value: "/usr/lib/chromium/chromium", Position: Position{File: "built-in puppeteer", Line: 19, Column: 5}},
+		EnvSet{Name: "DOCKER_CONTAINER", Value: "true", Position: Position{File: "built-in puppeteer", Line: 20, Column: 5}},
+		EnvSet{Name: "PUPPETEER_LAUNCH_OPTIONS", Value: "{\"pipe\": true}", Position: Position{File: "built-in puppeteer", Line: 22, Column: 5}},
 	}}},
 	Profile{File: "built-in python", Version: 1, Name: Sourced[string]{Value: "python", Position: Position{File: "built-in python", Line: 4, Column: 7}}, Description: "A server that Python runs; to be extended", Extends: []Sourced[string]{
 		Sourced[string]{Value: "base", Position: Position{File: "built-in python", Line: 6, Column: 11}},

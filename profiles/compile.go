@@ -163,6 +163,7 @@ func Compile(p *Profile, f Facts) (Resolved, error) {
 	plan.Guarded = guarded(&f)
 	c.sockets(plan)
 	c.placeholders()
+	c.unreached()
 	c.unusedRoots()
 	if err := c.errs.orNil(); err != nil {
 		return Resolved{}, err

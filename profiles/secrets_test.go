@@ -2,6 +2,7 @@ package profiles_test
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -128,11 +129,26 @@ func TestDiffOfSecrets(t *testing.T) {
 	}
 }
 
-// secretsSet gives the host what a profile needs of it.
-func secretsSet(p *profiles.Profile) func(*profiles.Facts) {
-	return func(f *profiles.Facts) {
-		for _, s := range p.Environment.Secrets {
+// provided gives a profile what it needs of its host and machine: variables, programs, and a
+// folder when it takes its roots from nowhere else.
+func provided(t *testing.T, p *profiles.Profile) (*profiles.Profile, func(*profiles.Facts)) {
+	t.Helper()
+	whole, err := profiles.Search{}.Complete(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := slices.ContainsFunc(whole.Filesystem.Write, func(e profiles.PathEntry) bool { return e.Path == "${roots}" })
+	if asks && !whole.Roots.FromArgs.Value && len(whole.Roots.List) == 0 {
+		if whole, err = whole.With(profiles.Flags{Roots: []string{"/data/a"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return whole, func(f *profiles.Facts) {
+		for _, s := range whole.Environment.Secrets {
 			f.Env[s.Name] = "hunter4"
+		}
+		for _, e := range whole.Filesystem.Execute {
+			f.Execute[e.Value] = profiles.Closure{Execute: []string{"/usr/bin/" + filepath.Base(e.Value)}}
 		}
 	}
 }

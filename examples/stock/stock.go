@@ -54,6 +54,25 @@ var (
 	Memory             = Server{Alias: "memory", Version: "2026.8.31", Entry: "dist/index.js"}
 	Everything         = Server{Alias: "everything", Version: "2026.8.31", Entry: "dist/index.js"}
 	SequentialThinking = Server{Alias: "sequential-thinking", Version: "2026.8.31", Entry: "dist/index.js"}
+	GitHub             = Server{Alias: "github-mcp", Version: "2025.4.8", Entry: "dist/index.js"}
+	GitLab             = Server{Alias: "gitlab-mcp", Version: "2025.4.25", Entry: "dist/index.js"}
+	BraveReference     = Server{Alias: "brave-search", Version: "0.6.2", Entry: "dist/index.js"}
+	Brave              = Server{Alias: "brave-mcp", Version: "2.1.4", Entry: "dist/index.js"}
+	Slack              = Server{Alias: "slack-mcp", Version: "2025.4.25", Entry: "dist/index.js"}
+	Context7           = Server{Alias: "context7", Version: "4.1.1", Entry: "dist/index.js"}
+	Notion             = Server{Alias: "notion", Version: "2.5.2", Entry: "bin/cli.mjs"}
+	Firecrawl          = Server{Alias: "firecrawl", Version: "3.22.2", Entry: "dist/index.js"}
+	Tavily             = Server{Alias: "tavily", Version: "0.2.22", Entry: "build/index.js"}
+	Exa                = Server{Alias: "exa", Version: "3.4.1", Entry: "dist/stdio.cjs"}
+	Sentry             = Server{Alias: "sentry", Version: "0.36.0", Entry: "dist/index.js"}
+	Supabase           = Server{Alias: "supabase", Version: "0.13.0", Entry: "dist/cli.js"}
+	Postgres           = Server{Alias: "postgres-mcp", Version: "0.6.2", Entry: "dist/index.js"}
+	Puppeteer          = Server{Alias: "puppeteer-mcp", Version: "2025.5.12", Entry: "dist/index.js"}
+	Playwright         = Server{Alias: "playwright-mcp", Version: "0.0.83", Entry: "cli.js"}
+	ChromeDevTools     = Server{Alias: "chrome-devtools", Version: "1.11.0", Entry: "build/src/bin/chrome-devtools-mcp.js"}
+	DesktopCommander   = Server{Alias: "desktop-commander", Version: "0.2.52", Entry: "dist/index.js"}
+	Remote             = Server{Alias: "mcp-remote", Version: "0.15.1", Entry: "dist/proxy.js"}
+	Kubernetes         = Server{Alias: "kubernetes", Version: "4.1.7", Entry: "dist/index.js"}
 	// Inspector is not a server: the command line client of the protocol's inspector.
 	Inspector = Server{Alias: "inspector", Version: "0.15.0", Entry: "cli/build/index.js"}
 )
@@ -92,6 +111,19 @@ func (s Server) Script() (string, error) {
 		return "", fmt.Errorf("finding server %s (run make servers): %w", s.Alias, err)
 	}
 	return entry, nil
+}
+
+// GoServer returns the real path of a server of testdata/goservers, which .ci/servers builds.
+func GoServer(name string) (string, error) {
+	folder, err := Folder()
+	if err != nil {
+		return "", err
+	}
+	file, err := filepath.EvalSymlinks(filepath.Join(folder, "go", name))
+	if err != nil {
+		return "", fmt.Errorf("finding server %s (run make servers): %w", name, err)
+	}
+	return file, nil
 }
 
 // Folder returns the real path of the folder that holds the installed node_modules.
