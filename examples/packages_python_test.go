@@ -120,7 +120,7 @@ func TestPythonRunner(t *testing.T) {
 	for _, runner := range [][]string{
 		{"uvx", "corp-probe"},
 		{"uvx", "corp-probe@latest"},
-		{"uv", "tool", "run", "Corp_Probe"},
+		{"uv", "tool", "run", "corp-probe@latest"},
 		{"pipx", "run", "corp-probe"},
 		{"uvx", "--from", "corp-probe", "corp-other"},
 	} {
