@@ -3,13 +3,16 @@ package examples_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sys/unix"
 )
 
 // session is a conversation of the official client with one server.
@@ -26,8 +29,11 @@ type ending uint8
 const (
 	// byItself: it exits with status 0.
 	byItself ending = iota
-	// bySignal: it ignores the end of its input, and the client's SIGTERM ends it.
+	// bySignal: it ignores the end of its input, and SIGTERM ends it; a supervisor makes that
+	// its status.
 	bySignal
+	// followed: it exits with status 0, and so does what it started to watch it, right after.
+	followed
 )
 
 // connect starts a server through the official client's own transport; the client offers
@@ -60,10 +66,15 @@ func (s *session) end(t *testing.T) {
 	s.ClientSession = nil
 	status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	switch {
-	case s.ending == byItself && (err != nil || !s.cmd.ProcessState.Success()):
+	case s.ending != bySignal && (err != nil || !s.cmd.ProcessState.Success()):
 		t.Errorf("the server ended with %v (%v), want status 0; stderr:\n%s", s.cmd.ProcessState, err, s.stderr)
-	case s.ending == bySignal && (!ok || status.Signal() != syscall.SIGTERM):
+	case s.ending == bySignal && (!ok || status.Signal() != syscall.SIGTERM && status.ExitStatus() != 128+int(syscall.SIGTERM)):
 		t.Errorf("the server ended with %v (%v), want SIGTERM; stderr:\n%s", s.cmd.ProcessState, err, s.stderr)
+	case s.ending == followed:
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(-1, &status, unix.WALL, nil); err != nil || status != 0 {
+			t.Errorf("what followed the server ended with %#x (%v)", status, err)
+		}
 	}
 	noChildren(t)
 }
@@ -75,13 +86,30 @@ func (s *session) call(t *testing.T, tool string, args map[string]any) (text str
 	if err != nil {
 		t.Fatalf("calling %s: %v; stderr:\n%s", tool, err, s.stderr)
 	}
+	return textOf(result), result.IsError
+}
+
+// outcome is call for servers that answer a failed call with an error of the protocol.
+func (s *session) outcome(t *testing.T, tool string, args map[string]any) (text string, failed bool) {
+	t.Helper()
+	result, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	if told, answered := errors.AsType[*jsonrpc.Error](err); answered {
+		return told.Message, true
+	}
+	if err != nil {
+		t.Fatalf("calling %s: %v; stderr:\n%s", tool, err, s.stderr)
+	}
+	return textOf(result), result.IsError
+}
+
+func textOf(result *mcp.CallToolResult) string {
 	var all strings.Builder
 	for _, content := range result.Content {
 		if part, ok := content.(*mcp.TextContent); ok {
 			all.WriteString(part.Text)
 		}
 	}
-	return all.String(), result.IsError
+	return all.String()
 }
 
 // served calls a tool that must answer with a text that holds want.

@@ -209,7 +209,6 @@ var builtins = [...]Profile{
 		EnvSet{Name: "GOMODCACHE", Value: "${home}/go/pkg/mod", Position: Position{File: "built-in gopls", Line: 26, Column: 5}},
 		EnvSet{Name: "GOPROXY", Value: "off", Position: Position{File: "built-in gopls", Line: 27, Column: 5}},
 		EnvSet{Name: "GOTOOLCHAIN", Value: "local", Position: Position{File: "built-in gopls", Line: 28, Column: 5}},
-		EnvSet{Name: "GOTELEMETRY", Value: "off", Position: Position{File: "built-in gopls", Line: 29, Column: 5}},
 	}}},
 	Profile{File: "built-in kubernetes", Version: 1, Name: Sourced[string]{Value: "kubernetes", Position: Position{File: "built-in kubernetes", Line: 11, Column: 7}}, Description: "A Kubernetes server with kubectl, for the API server that --egress names", Match: Match{Packages: []Sourced[string]{
 		Sourced[string]{Value: "npm:mcp-server-kubernetes", Position: Position{File: "built-in kubernetes", Line: 14, Column: 14}},

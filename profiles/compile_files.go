@@ -234,7 +234,7 @@ func (c *compiler) execute(e Sourced[string]) {
 		case !known:
 			c.fail(e.Position, wrong("write its absolute path", "filesystem.execute: program %q was not found on the jail's PATH", name))
 		case closure.Err != nil:
-			c.fail(e.Position, wrong(programHint(closure.Err), "filesystem.execute: %v", closure.Err))
+			c.fail(e.Position, wrong(programHint(closure.Err, e.Position), "filesystem.execute: %v", closure.Err))
 		default:
 			c.needs(closure.Execute, closure.Read, originAt(e.Position), "program "+filepath.Base(name))
 		}
@@ -249,10 +249,15 @@ func (c *compiler) programs(entry string) ([]string, *problem) {
 	return c.paths(entry)
 }
 
-func programHint(err error) string {
+// programHint is what to do about a program that is granted and cannot be started. Nobody
+// can correct the words of a built-in profile, but its comments say whose a program is.
+func programHint(err error, at Position) string {
 	var notFound *program.NotFoundError
 	var cannotRun *program.NotExecutableError
+	builtin, isBuiltin := strings.CutPrefix(at.File, builtinFile)
 	switch {
+	case errors.As(err, &notFound) && isBuiltin:
+		return fmt.Sprintf(`install it; "stockade profile show %s" says which package it is in`, builtin)
 	case errors.As(err, &notFound):
 		return "install it, or write its absolute path"
 	case errors.As(err, &cannotRun) && cannotRun.Hint != "":
