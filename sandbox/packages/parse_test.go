@@ -10,7 +10,7 @@ import (
 	"stockade/sandbox/packages"
 )
 
-var here = packages.Where{Home: "/home/me", Dir: "/work"}
+var here = packages.Where{Home: "/home/me", Dir: "/here"}
 
 // parsed is what a command line is taken apart to, for comparison.
 type parsed struct {
@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 		{"npx github:u/r#abc", parsed{Key: `npm:" git \"git+https://github.com/u/r.git#abc\""`}},
 		{"npx git+https://example.com/x.git#v1", parsed{Key: `npm:" git \"git+https://example.com/x.git#v1\""`}},
 		{"npx https://example.com/a.tgz", parsed{Key: `npm:" archive \"https://example.com/a.tgz\""`}},
-		{"npx ./x y", parsed{Key: `npm:" folder \"/work/x\""`, Args: []string{"y"}}},
+		{"npx ./x y", parsed{Key: `npm:" folder \"/here/x\""`, Args: []string{"y"}}},
 		{"npx ~/x", parsed{Key: `npm:" folder \"/home/me/x\""`}},
 		{"npx file:../a-1.0.tgz", parsed{Key: `npm:" archive \"/a-1.0.tgz\""`}},
 		{"npm exec -y -- a b", parsed{Key: "npm:a", Args: []string{"b"}}},
