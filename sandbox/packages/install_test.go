@@ -115,3 +115,12 @@ func hintOf(err error) string {
 	}
 	return ""
 }
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -43,10 +43,12 @@ var npmNetwork = []string{
 
 // npmTree are the settings that decide how a tree looks. Left as the person has them are
 // choices of policy: before, min-release-age, engine-strict, legacy-peer-deps, allow-git
-// and kin, tag.
+// and kin, tag. Where npm notes the request in package.json (save-dev and kin, which exclude
+// each other also when they are false) is left too: all of those kinds are installed, and
+// what a package needs for its own development never is.
 var npmTree = []string{
-	"--ignore-scripts", "--save", "--save-prod", "--save-exact", "--save-bundle=false", "--install-links", "--package-lock", "--package-lock-only=false",
-	"--lockfile-version=3", "--omit=dev", "--include=prod", "--include=optional", "--include=peer",
+	"--ignore-scripts", "--save", "--save-exact", "--save-bundle=false", "--install-links", "--package-lock", "--package-lock-only=false",
+	"--lockfile-version=3", "--include=prod", "--include=dev", "--include=optional", "--include=peer",
 	"--install-strategy=hoisted", "--bin-links", "--dry-run=false",
 }
 

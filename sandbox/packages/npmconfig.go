@@ -83,7 +83,8 @@ func FindNPMConfig(p Person, node, npm string) (NPMConfig, error) {
 	if prefix == "" {
 		prefix = defaultPrefix(p, node)
 	}
-	c.Global = first("globalconfig", layers...)
+	// This one setting is taken from the file before the environment (npm 9 to 12).
+	c.Global = first("globalconfig", layers[1], env)
 	if c.Global == "" {
 		c.Global = filepath.Join(expandHome(prefix, p.Home), "etc", "npmrc")
 	}

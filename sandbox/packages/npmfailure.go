@@ -64,8 +64,12 @@ func NPMFailure(output []byte, status int) error {
 		}
 	}
 	said := "it said nothing"
-	if len(r.lines) > 0 {
-		said = r.lines[0]
+	plain := slices.DeleteFunc(slices.Clone(r.lines), func(line string) bool {
+		word, _, _ := strings.Cut(line, " ")
+		return word == "syscall" || word == "errno" || word == "path" || word == "dest" // parts of what another line says whole
+	})
+	if len(plain) > 0 {
+		said = plain[0]
 	} else if len(r.all) > 0 {
 		said = r.all[len(r.all)-1]
 	}
@@ -108,7 +112,10 @@ func npmRequest(r npmReport) *InstallError {
 			Cure:    "npm view NAME versions lists those that there are",
 		}
 	case "ENOVERSIONS":
-		return &InstallError{Problem: "the package has no version", Cure: "check the spelling"}
+		return &InstallError{
+			Problem: fmt.Sprintf("the package has no version to install: %s", cmp.Or(after(r.lines, "ENOVERSIONS ", ""), strings.Join(r.lines, " "))),
+			Cure:    `check the spelling, and "before" and "min-release-age" in your .npmrc, which leave out what is too new`,
+		}
 	case "EBADENGINE":
 		return &InstallError{
 			Problem: fmt.Sprintf("the package needs another version of node or npm (%s)", cmp.Or(after(r.lines, "Required: ", ""), "see above")),
@@ -246,4 +253,25 @@ func npmScript(r npmReport) *InstallError {
 		Problem: fmt.Sprintf("the install script of %q failed", name),
 		Cure:    "its words are above; what it may execute and read is the profile's install.execute and install.read",
 	}
+}
+
+// NPMNotes returns what npm warned of when it installed: packages that ask for another node
+// or npm, and may not work.
+func NPMNotes(output []byte) []string {
+	var notes []string
+	name := ""
+	for line := range strings.Lines(string(output)) {
+		line = clean(line)
+		if !strings.Contains(line, "EBADENGINE") {
+			continue
+		}
+		if word := after([]string{line}, "package: '", "'"); word != "" {
+			name = word
+		}
+		if wanted := after([]string{line}, "required: ", ""); wanted != "" && name != "" {
+			notes = append(notes, fmt.Sprintf("%q asks for another node or npm: %s", name, strings.Trim(wanted, ",")))
+			name = ""
+		}
+	}
+	return notes
 }

@@ -32,27 +32,32 @@ type npmLock struct {
 
 // npmLocked is one package of a lock, by its path: "node_modules/a/node_modules/b".
 type npmLocked struct {
-	Name         string            `json:"name"` // when unlike the path's
-	Version      string            `json:"version"`
-	Resolved     string            `json:"resolved"`
-	Integrity    string            `json:"integrity"`
-	Link         bool              `json:"link"`
-	InBundle     bool              `json:"inBundle"`
-	Optional     bool              `json:"optional"`
-	DevOptional  bool              `json:"devOptional"`
-	Extraneous   bool              `json:"extraneous"`
-	Script       bool              `json:"hasInstallScript"`
-	Dependencies map[string]string `json:"dependencies"` // of the root, as saved
+	Name        string `json:"name"` // when unlike the path's
+	Version     string `json:"version"`
+	Resolved    string `json:"resolved"`
+	Integrity   string `json:"integrity"`
+	Link        bool   `json:"link"`
+	InBundle    bool   `json:"inBundle"`
+	Optional    bool   `json:"optional"`
+	DevOptional bool   `json:"devOptional"`
+	Extraneous  bool   `json:"extraneous"`
+	Script      bool   `json:"hasInstallScript"`
+
+	// Of the root: the request as npm has noted it.
+	Dependencies         map[string]string `json:"dependencies"`
+	DevDependencies      map[string]string `json:"devDependencies"`
+	OptionalDependencies map[string]string `json:"optionalDependencies"`
+	PeerDependencies     map[string]string `json:"peerDependencies"`
 }
 
 // NPMInstalled reads what [NPMSteps] made and checks that it is all there, that nothing else
 // is, and that every package of a registry was checked against a hash.
 func NPMInstalled(r Request, s Stage) (Installed, error) {
-	lock, err := readNPMLock(filepath.Join(s.Tree, "package-lock.json"))
+	lock, err := readNPMLock(s.Tree, "package-lock.json")
 	if err != nil {
 		return Installed{}, err
 	}
-	present, err := readNPMLock(filepath.Join(s.Tree, "node_modules", ".package-lock.json"))
+	present, err := readNPMLock(s.Tree, "node_modules/.package-lock.json")
 	if err != nil {
 		return Installed{}, err
 	}
@@ -90,8 +95,8 @@ func NPMInstalled(r Request, s Stage) (Installed, error) {
 	return got, nil
 }
 
-func readNPMLock(path string) (npmLock, error) {
-	text, err := os.ReadFile(path)
+func readNPMLock(tree, path string) (npmLock, error) {
+	text, err := readInside(tree, path)
 	if err != nil {
 		return npmLock{}, fmt.Errorf("reading what npm installed: %w", err)
 	}
@@ -155,8 +160,8 @@ func (p npmLocked) isLocal() bool {
 
 // checkNPMFolder compares a package's own package.json with the lock.
 func checkNPMFolder(tree, path string, p npmLocked) error {
-	file := filepath.Join(tree, filepath.FromSlash(path), "package.json")
-	text, err := os.ReadFile(file)
+	file := path + "/package.json"
+	text, err := readInside(tree, file)
 	if err != nil {
 		return err
 	}
@@ -219,7 +224,10 @@ func npmName(r Request, tree string, lock npmLock) (string, error) {
 	if asked.Name != "" {
 		return asked.Name, nil
 	}
-	saved := maps.Clone(lock.Packages[""].Dependencies)
+	root, saved := lock.Packages[""], map[string]string{}
+	for _, kind := range []map[string]string{root.Dependencies, root.DevDependencies, root.OptionalDependencies, root.PeerDependencies} {
+		maps.Copy(saved, kind)
+	}
 	for _, spec := range r.Specs {
 		delete(saved, spec.Name)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -22,7 +21,11 @@ func npmNewest(s Stage, name string) string {
 		if err != nil || !d.Type().IsRegular() {
 			return nil //nolint:nilerr // what cannot be read says nothing
 		}
-		text, err := os.ReadFile(path)
+		name, err := filepath.Rel(cache, path)
+		if err != nil {
+			return err
+		}
+		text, err := readInside(cache, name)
 		if err != nil || !bytes.Contains(text, []byte(suffix)) {
 			return nil //nolint:nilerr // as above
 		}
@@ -49,7 +52,7 @@ func latestTag(cache, integrity string) string {
 		return ""
 	}
 	name := hex.EncodeToString(raw)
-	text, err := os.ReadFile(filepath.Join(cache, "content-v2", filepath.Base(algorithm), name[:2], name[2:4], name[4:]))
+	text, err := readInside(cache, filepath.Join("content-v2", filepath.Base(algorithm), name[:2], name[2:4], name[4:]))
 	if err != nil {
 		return ""
 	}

@@ -2,8 +2,6 @@ package packages
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -15,7 +13,7 @@ func PipFailure(s Stage, output []byte, status int) error {
 		lines = append(lines, strings.TrimSpace(clean(line)))
 	}
 	said := lines
-	if log, err := os.ReadFile(filepath.Join(s.Home, pipLog)); err == nil {
+	if log, err := readInside(s.Home, pipLog); err == nil {
 		for line := range strings.Lines(string(log)) {
 			if _, text, found := strings.Cut(line, " "); found { // behind the time
 				lines = append(lines, strings.TrimSpace(clean(text)))
@@ -182,7 +180,7 @@ func pythonRequest(lines []string) *InstallError {
 			Cure:    "try another version, or ask who keeps the index",
 		}
 	}
-	if holds(lines, "ResolutionImpossible", "conflicting dependencies") {
+	if holds(lines, "ERROR: ResolutionImpossible", "conflicting dependencies") {
 		return &InstallError{
 			Problem: "the versions that the packages ask for do not go together",
 			Cure:    "try another version of the package",

@@ -172,7 +172,7 @@ func checkPythonVersion(tree, asked string) error {
 	if wanted == "" {
 		return nil
 	}
-	text, err := os.ReadFile(filepath.Join(tree, "venv", "pyvenv.cfg"))
+	text, err := readInside(tree, "venv/pyvenv.cfg")
 	if err != nil {
 		return fmt.Errorf("checking the environment: %w", err)
 	}

@@ -220,7 +220,7 @@ func UvSteps(r Request, s Stage, uv, python string, c UvConfig) ([]Step, error) 
 
 // UvInstalled reads what [UvSteps] made and checks it against the lock that uv wrote.
 func UvInstalled(r Request, s Stage) (Installed, error) {
-	text, err := os.ReadFile(filepath.Join(s.Tree, "requirements.txt"))
+	text, err := readInside(s.Tree, "requirements.txt")
 	if err != nil {
 		return Installed{}, fmt.Errorf("reading uv's lock: %w", err)
 	}

@@ -93,11 +93,11 @@ func (w Wheel) Archive() []byte {
 	files[info+"METADATA"] = w.metadata()
 	files[info+"WHEEL"] = "Wheel-Version: 1.0\nGenerator: registrytest\nRoot-Is-Purelib: true\nTag: " + tag + "\n"
 	if len(w.Programs) > 0 {
-		points := "[console_scripts]\n"
+		points := []string{"[console_scripts]"}
 		for _, name := range slices.Sorted(maps.Keys(w.Programs)) {
-			points += name + " = " + w.Programs[name] + "\n"
+			points = append(points, name+" = "+w.Programs[name])
 		}
-		files[info+"entry_points.txt"] = points
+		files[info+"entry_points.txt"] = strings.Join(points, "\n") + "\n"
 	}
 	var record strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(files)) {
