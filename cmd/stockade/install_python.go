@@ -27,8 +27,9 @@ func (run *installRun) python() (string, error) {
 	return "", &factError{problem: "the package needs Python", hint: "install python3, with its module venv (python3-venv on Debian and Ubuntu)", cause: notFound}
 }
 
-// pip installs into a private virtual environment: with the person's uv where there is one
-// and nothing has to be built, else with the interpreter's own modules venv and pip.
+// pip installs into a private virtual environment: with the person's uv where its
+// configuration names the index and nothing has to be built, else with the interpreter's own
+// modules venv and pip.
 func (run *installRun) pip(ctx context.Context) (packages.Installed, error) {
 	var none packages.Installed
 	python, err := run.python()
@@ -36,19 +37,47 @@ func (run *installRun) pip(ctx context.Context) (packages.Installed, error) {
 		return none, err
 	}
 	if uv, err := program.Resolve([]string{"uv"}, run.machine.program); err == nil && packages.UvTakes(run.request) {
-		return run.uv(ctx, uv.File, python)
+		config, err := packages.FindUvConfig(run.machine.person(), run.request, "/")
+		if err != nil {
+			return none, err
+		}
+		if !config.OwnIndex {
+			return run.uv(ctx, uv.File, python, config)
+		}
 	}
 	config, steps, err := run.pipSteps(python)
 	if err != nil {
 		return none, err
 	}
-	explain := func(output []byte, status int) error { return packages.PipFailure(run.stage, output, status) }
-	for _, s := range steps {
-		if _, err := run.step(ctx, s, config.Reach, explain); err != nil {
+	if config, err = run.pipTool(ctx, config, steps[0]); err != nil {
+		return none, err
+	}
+	for _, s := range steps[1:] {
+		if _, err := run.step(ctx, s, config.Reach, run.explainPip); err != nil {
 			return none, err
 		}
 	}
 	return packages.PipInstalled(run.request, run.stage)
+}
+
+func (run *installRun) explainPip(output []byte, status int) error {
+	return packages.PipFailure(run.stage, output, status)
+}
+
+// pipTool makes the environment that has pip, and asks that pip for its index where the
+// person's configuration names none.
+func (run *installRun) pipTool(ctx context.Context, config packages.PipConfig, first packages.Step) (packages.PipConfig, error) {
+	if _, err := run.step(ctx, first, config.Reach, run.explainPip); err != nil {
+		return config, err
+	}
+	if !config.OwnIndex {
+		return config, nil
+	}
+	out, err := run.step(ctx, packages.PipIndex(run.stage), config.Reach, run.explainPip)
+	if err != nil {
+		return config, err
+	}
+	return config.WithIndex(run.machine.person(), out)
 }
 
 // pipSteps prepares the stage for pip.
@@ -65,12 +94,8 @@ func (run *installRun) pipSteps(python string) (packages.PipConfig, []packages.S
 }
 
 // uv installs with the person's uv.
-func (run *installRun) uv(ctx context.Context, uv, python string) (packages.Installed, error) {
+func (run *installRun) uv(ctx context.Context, uv, python string, config packages.UvConfig) (packages.Installed, error) {
 	var none packages.Installed
-	config, err := packages.FindUvConfig(run.machine.person(), run.request, "/")
-	if err != nil {
-		return none, err
-	}
 	if err := config.Prepare(run.request, run.stage); err != nil {
 		return none, err
 	}
@@ -78,9 +103,8 @@ func (run *installRun) uv(ctx context.Context, uv, python string) (packages.Inst
 	if err != nil {
 		return none, err
 	}
-	explain := func(output []byte, status int) error { return packages.PipFailure(run.stage, output, status) }
 	for _, s := range steps {
-		if _, err := run.step(ctx, s, config.Reach, explain); err != nil {
+		if _, err := run.step(ctx, s, config.Reach, run.explainPip); err != nil {
 			return none, err
 		}
 	}
@@ -97,11 +121,9 @@ func (run *installRun) newestPip(ctx context.Context, l packages.Listed) (string
 	if err != nil {
 		return "", err
 	}
-	explain := func(output []byte, status int) error { return packages.PipFailure(run.stage, output, status) }
-	// The first step makes the environment that has pip.
-	if _, err := run.step(ctx, steps[0], config.Reach, explain); err != nil {
+	if config, err = run.pipTool(ctx, config, steps[0]); err != nil {
 		return "", err
 	}
-	out, err := run.step(ctx, packages.PipNewest(l.Name, run.stage), config.Reach, explain)
+	out, err := run.step(ctx, packages.PipNewest(l.Name, run.stage), config.Reach, run.explainPip)
 	return packages.ParsePipNewest(out), err
 }

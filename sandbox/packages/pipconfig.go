@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Hosts of the public index, for a configuration that names none: pip does not tell its own
-// default.
-const publicIndex = "https://index.example/simple"
-
 // PipConfig is what a person's pip configuration says about the index, with its credentials.
 // It is printed nowhere: see [PipConfig.Reach] for the rules.
 type PipConfig struct {
 	// Reach are the hosts, files and variables. The person's own configuration files are not
 	// among the files: the install gets a copy of what is about the index.
 	Reach Registries
+
+	// OwnIndex tells that the configuration names no index, so that pip takes its own. Which
+	// that is, [PipIndex] asks and [PipConfig.WithIndex] takes over.
+	OwnIndex bool
 
 	values map[string][]string // by key, of pipKept
 	netrc  []netrcEntry
@@ -172,11 +172,7 @@ func parsePipFile(text string) []pipSetting {
 func (c PipConfig) indexes() []string {
 	var all []string
 	if !c.truth("no-index") {
-		all = c.values["index-url"]
-		if len(all) == 0 {
-			all = []string{publicIndex}
-		}
-		all = append(slices.Clone(all), c.values["extra-index-url"]...)
+		all = append(slices.Clone(c.values["index-url"]), c.values["extra-index-url"]...)
 	}
 	for _, place := range c.values["find-links"] {
 		if strings.Contains(place, "://") && !strings.HasPrefix(place, "file:") {
@@ -204,6 +200,7 @@ func (c *PipConfig) reach(p Person, r Request) error {
 		return err
 	}
 	c.Reach.Rules = append(c.Reach.Rules, named...)
+	c.OwnIndex = !c.truth("no-index") && len(c.values["index-url"]) == 0
 	hosts := map[string]bool{}
 	for _, address := range c.indexes() {
 		rule, err := hostRule(address)
@@ -261,4 +258,45 @@ func (c PipConfig) through(p Person, address, rule string) (string, error) {
 		return "", fmt.Errorf("reading the proxy of pip's configuration: %w", err)
 	}
 	return through, nil
+}
+
+// askIndex prints pip's own index and the host that it keeps its files on.
+const askIndex = `from pip._internal.models.index import PyPI
+print(PyPI.simple_url)
+print(PyPI.file_storage_domain)
+`
+
+// PipIndex is the step that prints the index that pip takes when nobody names one. The first
+// of [PipSteps] has to be done: it makes the environment that has pip.
+func PipIndex(s Stage) Step {
+	return Step{
+		Title: "asking pip for its index", Access: Offline,
+		Argv: []string{filepath.Join(s.Home, pipTool, "bin", "python"), "-I", "-c", askIndex},
+	}
+}
+
+// WithIndex adds pip's own index to the rules. output is what the step [PipIndex] printed.
+func (c PipConfig) WithIndex(p Person, output []byte) (PipConfig, error) {
+	lines := strings.Fields(string(output))
+	if len(lines) != 2 {
+		return PipConfig{}, &InstallError{
+			Problem: "this pip does not tell which index it takes when none is configured",
+			Cure:    "name one: pip config set global.index-url URL",
+		}
+	}
+	rules := slices.Clone(c.Reach.Rules)
+	for _, address := range []string{lines[0], "https://" + lines[1]} {
+		rule, err := hostRule(address)
+		if err != nil {
+			return PipConfig{}, fmt.Errorf("reading pip's own index: %w", err)
+		}
+		through, err := c.through(p, address, rule)
+		if err != nil {
+			return PipConfig{}, err
+		}
+		rules = append(rules, through)
+	}
+	c.Reach.Rules = rules
+	c.Reach.tidy()
+	return c, nil
 }

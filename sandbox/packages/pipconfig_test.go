@@ -89,11 +89,12 @@ func TestPipConfigReach(t *testing.T) {
 		spec         packages.Spec
 		rules, files []string
 		variables    []string
+		own          bool // pip's own index is meant
 	}{
-		{name: "default", rules: []string{"files.example:443", "index.example:443"}},
+		{name: "default", own: true},
 		{name: "index", conf: "[global]\nindex-url=https://me:t0psecret@i.example/simple\n", rules: []string{"i.example:443"}},
 		{name: "install before global", conf: "[install]\nindex-url=https://i.example/simple\n[global]\nindex-url=https://g.example/simple\n", rules: []string{"i.example:443"}},
-		{name: "more indexes", conf: "[global]\nextra-index-url=https://a.example http://b.example:8080\n", rules: []string{"a.example:443", "b.example:8080", "files.example:443", "index.example:443"}},
+		{name: "more indexes", conf: "[global]\nextra-index-url=https://a.example http://b.example:8080\n", own: true, rules: []string{"a.example:443", "b.example:8080"}},
 		{name: "local folder only", conf: "[global]\nno-index=true\nfind-links=" + wheels + "\n", files: []string{wheels}},
 		{name: "folder as URL", conf: "[global]\nno-index=1\nfind-links=file://" + wheels + " https://l.example/x\n", files: []string{wheels}, rules: []string{"l.example:443"}},
 		{name: "proxy", conf: "[global]\nindex-url=https://i.example\nproxy=me:t0psecret@p.example:3128\n", rules: []string{"p.example:3128"}},
@@ -109,6 +110,9 @@ func TestPipConfigReach(t *testing.T) {
 			c, err := packages.FindPipConfig(p, pipRequest(tt.spec), t.TempDir())
 			if err != nil {
 				t.Fatal(err)
+			}
+			if c.OwnIndex != tt.own {
+				t.Errorf("pip's own index: got %v, want %v", c.OwnIndex, tt.own)
 			}
 			if diff := cmp.Diff(tt.rules, c.Reach.Rules); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
@@ -182,4 +186,35 @@ func TestPipOtherPython(t *testing.T) {
 	r.Python = "3.11.999"
 	_, err := pipInstall(t, indexPerson(t, reg.Index()), r, newStage(t))
 	fails(t, err, "--python 3.11.999 asks for another interpreter")
+}
+
+// TestPipIndex asks the real pip for its own index, which is two hosts.
+func TestPipIndex(t *testing.T) {
+	s, p := newStage(t), person(t)
+	c, err := packages.FindPipConfig(p, pipRequest(packages.Spec{Name: "x"}), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := packages.PipSteps(pipRequest(packages.Spec{Name: "x"}), s, systemPython, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, status := carryOut(t, steps[0], s, p, c.Reach); status != 0 {
+		t.Fatalf("%s", out)
+	}
+	out, status := carryOut(t, packages.PipIndex(s), s, p, c.Reach)
+	if status != 0 {
+		t.Fatalf("%s", out)
+	}
+	found, err := c.WithIndex(p, out)
+	if err != nil || len(found.Reach.Rules) != 2 || !strings.HasSuffix(found.Reach.Rules[0], ":443") || !strings.HasSuffix(found.Reach.Rules[1], ":443") {
+		t.Errorf("got %q, %v from %q", found.Reach.Rules, err, out)
+	}
+	proxied, err := c.WithIndex(packages.Person{Home: p.Home, Environ: []string{"HTTPS_PROXY=http://p.example:3128"}}, []byte("https://i.example/simple\nfiles.example\n"))
+	if diff := cmp.Diff([]string{"p.example:3128"}, proxied.Reach.Rules); err != nil || diff != "" {
+		t.Errorf("%v, behind a proxy (-want +got):\n%s", err, diff)
+	}
+	if _, err := c.WithIndex(p, []byte("what\n")); err == nil {
+		t.Error("an answer of another form is taken")
+	}
 }

@@ -23,6 +23,9 @@ type UvConfig struct {
 	File string
 	// Reach are the hosts, files and variables.
 	Reach Registries
+	// OwnIndex tells that the configuration names no index in place of uv's own. uv does not
+	// say which that is, so such an install is left to pip, which does.
+	OwnIndex bool
 
 	netrc []netrcEntry
 }
@@ -88,9 +91,7 @@ func FindUvConfig(p Person, r Request, machine string) (UvConfig, error) {
 			replaced = replaced || value != "0" && value != "false"
 		}
 	}
-	if !replaced {
-		addresses = append(addresses, publicIndex)
-	}
+	c.OwnIndex = !replaced
 	return c, c.reach(p, r, addresses)
 }
 

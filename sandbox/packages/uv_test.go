@@ -109,14 +109,15 @@ func TestUvConfigReach(t *testing.T) {
 		name, toml       string
 		environ          []string
 		rules, variables []string
+		own              bool // uv's own index is meant
 	}{
-		{name: "default", rules: []string{"files.example:443", "index.example:443"}},
+		{name: "default", own: true},
 		{name: "index-url", toml: "index-url = \"https://me:t0psecret@i.example/simple\" # one\n", rules: []string{"i.example:443"}},
 		{name: "tables", toml: "[[index]]\nname = \"a\"\nurl = \"https://a.example/simple\"\n[[index]]\nurl = 'http://b.example:8080/'\ndefault = true\n", rules: []string{"a.example:443", "b.example:8080"}},
 		{name: "inline", toml: "index = [{ url = \"https://a.example/\", default = true }]\nextra-index-url = [\n  \"https://b.example/\",\n]\n", rules: []string{"a.example:443", "b.example:443"}},
-		{name: "not for installs", toml: "publish-url = \"https://publish.example\"\npython-install-mirror = \"https://mirror.example\"\n", rules: []string{"files.example:443", "index.example:443"}},
+		{name: "not for installs", toml: "publish-url = \"https://publish.example\"\npython-install-mirror = \"https://mirror.example\"\n", own: true},
 		{name: "variables", environ: []string{"UV_DEFAULT_INDEX=https://d.example/", "UV_INDEX=mine=https://m.example/?a=b https://n.example/", "UV_INDEX_MINE_PASSWORD=t0psecret", "UV_CACHE_DIR=/x", "UV_PROJECT=/y"}, rules: []string{"d.example:443", "m.example:443", "n.example:443"}, variables: []string{"UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_MINE_PASSWORD"}},
-		{name: "proxy", environ: []string{"ALL_PROXY=http://p.example:3128"}, rules: []string{"p.example:3128"}, variables: []string{"ALL_PROXY"}},
+		{name: "proxy", environ: []string{"ALL_PROXY=http://p.example:3128", "UV_DEFAULT_INDEX=https://d.example/"}, rules: []string{"p.example:3128"}, variables: []string{"ALL_PROXY", "UV_DEFAULT_INDEX"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,6 +128,9 @@ func TestUvConfigReach(t *testing.T) {
 			c, err := packages.FindUvConfig(p, pipRequest(packages.Spec{Name: "x"}), t.TempDir())
 			if err != nil {
 				t.Fatal(err)
+			}
+			if c.OwnIndex != tt.own {
+				t.Errorf("uv's own index: got %v, want %v", c.OwnIndex, tt.own)
 			}
 			if diff := cmp.Diff(tt.rules, c.Reach.Rules); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
