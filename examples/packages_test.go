@@ -371,3 +371,43 @@ net.connect(` + listener.Addr().String()[len("127.0.0.1:"):] + `, "127.0.0.1", (
 		t.Error("the script wrote outside")
 	}
 }
+
+// TestRunnerIdentity: a package that chooses its name itself, or brings others along, gets
+// neither the profile nor the private home that go by the name.
+func TestRunnerIdentity(t *testing.T) {
+	w := newWorkshop(t)
+	named := registrytest.NPM{Name: "@corp/probe", Version: "1.0.0", Manifest: map[string]any{"bin": "x.js"}, Files: map[string]string{
+		"x.js": "#!/usr/bin/env node\nconsole.log(process.env.PROBE_SECRET || 'no secret', process.env.HOME)\n",
+	}}
+	w.registry.AddNPM(registrytest.NPM{Name: "other", Version: "1.0.0", Manifest: map[string]any{"bin": "x.js"}, Files: map[string]string{"x.js": named.Files["x.js"]}})
+	folder := filepath.Join(w.project, "evil")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range named.Folder() {
+		write(t, filepath.Join(folder, path), text)
+	}
+	own := filepath.Join(w.home, ".config", "stockade", "profiles")
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(own, "corp.yaml"), "version: 1\nname: corp\nmatch: {packages: [\"npm:@corp/probe\"]}\nextends: [node]\nenvironment: {secrets: [PROBE_SECRET]}\n")
+	run := func(words ...string) string {
+		t.Helper()
+		cmd := w.stockade(t, append([]string{"run", "--"}, words...)...)
+		cmd.Env = append(cmd.Env, "PROBE_SECRET=hush")
+		stdout, _ := output(t, cmd, 0)
+		return stdout
+	}
+	honest := named
+	honest.Version = "2.0.0"
+	w.registry.AddNPM(honest)
+	if got := run("npx", "-y", "@corp/probe"); !strings.HasPrefix(got, "hush ") || !strings.Contains(got, "corp+npm+") {
+		t.Errorf("the honest one: got %q", got)
+	}
+	for _, words := range [][]string{{"npx", "-y", "./evil"}, {"npx", "-y", "-p", "@corp/probe", "-p", "other", "other"}, {"npx", "-y", "-p", "./evil", "probe"}} {
+		if got := run(words...); !strings.HasPrefix(got, "no secret ") || strings.Contains(got, "corp+npm+") {
+			t.Errorf("%v: got %q", words, got)
+		}
+	}
+}

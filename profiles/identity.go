@@ -176,6 +176,8 @@ func homeKey(profile string, f *Facts) string {
 	entry, inStore := stored(f.Packages, p, f.Module)
 	_, root, installed := npmInstallation(p.Entry)
 	switch {
+	case inStore && entry.unregistered:
+		key += spelled(entry.folder)
 	case inStore:
 		key += entry.kind + "+" + spelled(entry.name)
 	case installed:

@@ -26,6 +26,8 @@ func storeBelow(data string) string { return ours(data) + "/packages" }
 type storeEntry struct {
 	kind, name string // "npm", "@scope/name"
 	folder     string // STORE/KIND/NAME@VERSION-DIGEST, a real path
+	// unregistered: its name does not say whose code it is.
+	unregistered bool
 }
 
 // entryDigits is the length of the digest in an entry's name.
@@ -33,14 +35,19 @@ const entryDigits = 16
 
 // entryOf finds the entry of a store that a real path lies in: below
 // STORE/npm/NAME@VERSION-DIGEST, STORE/npm/@SCOPE/NAME@VERSION-DIGEST or
-// STORE/pypi/NAME@VERSION-DIGEST. store is the answer of [StorePath]; "" holds nothing.
+// STORE/pypi/NAME@VERSION-DIGEST; or STORE/npm/+/… and STORE/pypi/+/… for entries whose name
+// does not say whose code they hold. store is the answer of [StorePath]; "" holds nothing.
 func entryOf(store, path string) (storeEntry, bool) {
 	rest, inside := strings.CutPrefix(path, store+"/")
 	if store == "" || !inside {
 		return storeEntry{}, false
 	}
 	kind, rest, _ := strings.Cut(rest, "/")
-	scope := ""
+	scope, top := "", store+"/"+kind+"/"
+	rest, unregistered := strings.CutPrefix(rest, "+/")
+	if unregistered {
+		top += "+/"
+	}
 	if kind == "npm" && strings.HasPrefix(rest, "@") {
 		var found bool
 		if scope, rest, found = strings.Cut(rest, "/"); !found || !packageWord(scope[1:]) {
@@ -59,7 +66,7 @@ func entryOf(store, path string) (storeEntry, bool) {
 	case dash < 1 || !isDigest(version[dash+1:]):
 		return storeEntry{}, false
 	}
-	return storeEntry{kind: kind, name: scope + name, folder: store + "/" + kind + "/" + scope + base}, true
+	return storeEntry{kind: kind, name: scope + name, folder: top + scope + base, unregistered: unregistered}, true
 }
 
 func isDigest(s string) bool {
@@ -87,5 +94,11 @@ func stored(store string, p *program.Program, module string) (storeEntry, bool) 
 	return entryOf(store, code)
 }
 
-// identity is the entry's package as match.packages writes it.
-func (e storeEntry) identity() string { return e.kind + ":" + e.name }
+// identity is the entry's package as match.packages writes it; "" for one whose name does not
+// say whose code it is.
+func (e storeEntry) identity() string {
+	if e.unregistered {
+		return ""
+	}
+	return e.kind + ":" + e.name
+}

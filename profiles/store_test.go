@@ -39,6 +39,8 @@ func TestStoreIdentity(t *testing.T) {
 		{"prerelease", store, nodeServer("", store+"/npm/@acme/github-mcp@1.2.3-beta.1+b-"+digest+script), "npm"},
 		{"pypi script", store, program.Program{File: "/usr/bin/python3.11", Runtime: program.Python, Entry: store + "/pypi/my-server@1.0-" + digest + "/venv/bin/my-server", Named: "/x"}, "pypi"},
 		{"pypi native", store, program.Program{File: store + "/pypi/my-server@1!2.0-" + digest + "/venv/bin/my-server", Named: "/x"}, "pypi"},
+		{"a name that nobody vouches for", store, nodeServer("@acme/github-mcp", store+"/npm/+/@acme/github-mcp@1.2.3-"+digest+script), ""},
+		{"the same of pypi", store, program.Program{File: "/usr/bin/python3.11", Runtime: program.Python, Entry: store + "/pypi/+/my-server@1.0-" + digest + "/venv/bin/my-server", Named: "/x"}, ""},
 		{"another package", store, nodeServer("@acme/github-mcp", store+"/npm/evil@1.2.3-"+digest+"/node_modules/@acme/github-mcp/index.js"), ""},
 		{"another kind", store, nodeServer("", store+"/pypi/@acme/github-mcp@1-"+digest+"/index.js"), ""},
 		{"no store", "", nodeServer("", store+npm+script), ""},

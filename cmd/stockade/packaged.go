@@ -131,8 +131,8 @@ func (in *installer) installProfile(search profiles.Search, name string, r packa
 		}
 		return found, err
 	}
-	if r.Specs[0].Name == "" {
-		return nil, nil //nolint:nilnil // not known by name: no profile matches it yet
+	if !r.Registered() {
+		return nil, nil //nolint:nilnil // its name says nothing: no profile matches by it
 	}
 	return search.MatchPackage(fmt.Sprintf("%s:%s", r.Kind, r.Specs[0].Name))
 }

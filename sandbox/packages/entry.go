@@ -7,9 +7,13 @@ type Entry struct {
 	Kind    Kind   `json:"kind"`
 	Name    string `json:"name"`    // of the package that is run
 	Version string `json:"version"` // exact
+	// Registered tells that the name is the registry's and that the tree holds nothing but
+	// what the package asks for: see [Request.Registered]. Other entries are kept apart.
+	Registered bool `json:"registered"`
 	// Digest is the first 16 hexadecimal digits of the SHA-256 of the manifest's content part.
 	Digest string `json:"digest"`
-	// Folder is STORE/KIND/NAME@VERSION-DIGEST; a scope is a folder of its own.
+	// Folder is STORE/KIND/NAME@VERSION-DIGEST, or STORE/KIND/+/NAME@VERSION-DIGEST for one
+	// that is not registered; a scope is a folder of its own.
 	Folder string `json:"folder"`
 	// Locked lists every package of the tree, sorted by name and version.
 	Locked []Locked `json:"locked"`

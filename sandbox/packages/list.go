@@ -90,7 +90,7 @@ func (s Store) records() ([]record, error) {
 func (s Store) folders() []string {
 	var out []string
 	for _, kind := range []Kind{NPM, PyPI} {
-		for _, pattern := range []string{"*@*-*", "@*/*@*-*"} {
+		for _, pattern := range []string{"*@*-*", "@*/*@*-*", apart + "/*@*-*", apart + "/@*/*@*-*"} {
 			found, err := filepath.Glob(filepath.Join(escapeGlob(s.Root), string(kind), pattern))
 			if err == nil {
 				out = append(out, found...)
@@ -138,8 +138,11 @@ func (s Store) holding(path string) string {
 	}
 	parts := strings.Split(rest, "/")
 	depth := 2
-	if len(parts) > 1 && strings.HasPrefix(parts[1], "@") {
-		depth = 3
+	if len(parts) > 1 && parts[1] == apart {
+		depth++
+	}
+	if len(parts) >= depth && strings.HasPrefix(parts[depth-1], "@") {
+		depth++
 	}
 	if len(parts) <= depth {
 		return ""

@@ -1,5 +1,7 @@
 package packages
 
+import "strings"
+
 // Kind is the registry that a package comes from.
 type Kind string
 
@@ -71,4 +73,12 @@ type Command struct {
 type Where struct {
 	Home string // absolute
 	Dir  string // absolute working folder
+}
+
+// Registered tells whether what is installed is one package of a registry and what that asks
+// for. Then the package's name says whose code runs, and a profile and a private home may go
+// by it. A folder, an archive or a repository chooses its name itself, and further packages
+// or an interpreter from the command line are other people's code under the first one's name.
+func (r Request) Registered() bool {
+	return len(r.Specs) == 1 && r.Specs[0].Source == Registry && !strings.Contains(r.Python, "/")
 }

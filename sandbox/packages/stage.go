@@ -114,7 +114,7 @@ func (h *Held) Commit(in Installed, runtime string) (Entry, error) {
 	}
 	manifest := writeManifest(lines)
 	rec := record{Request: h.request, Manifest: sum(manifest), Entry: Entry{
-		Kind: h.request.Kind, Name: in.Name, Version: in.Version, Digest: sum(manifest)[:entryDigits],
+		Kind: h.request.Kind, Name: in.Name, Version: in.Version, Registered: h.request.Registered(), Digest: sum(manifest)[:entryDigits],
 		Locked: in.Locked, Runtime: runtime, Scripts: h.request.Scripts, Installed: time.Now().UTC().Truncate(time.Second),
 	}}
 	for i := range nodes {

@@ -17,6 +17,7 @@ import (
 // Store is a folder of installed packages:
 //
 //	KIND/NAME@VERSION-DIGEST/            an entry; a scope is a folder of its own
+//	KIND/+/NAME@VERSION-DIGEST/          one whose name says nothing
 //	KIND/NAME@VERSION-DIGEST/.stockade/  its manifest, stamps and description
 //	.requests/KEY.json                   what a request was resolved to
 //	.locks/KEY                           held while a request is installed
@@ -34,6 +35,7 @@ const (
 	requestsFolder = ".requests"
 	locksFolder    = ".locks"
 	partialFolder  = ".partial"
+	apart          = "+"
 	manifestFile   = "manifest"
 	stampsFile     = "stamps"
 	entryFile      = "entry.json"
@@ -266,5 +268,9 @@ func (e *Entry) compare(nodes []node, manifest []byte, stamps map[string]stamp, 
 
 // folder is where an entry belongs.
 func (s Store) folder(e *Entry) string {
-	return filepath.Join(s.Root, string(e.Kind), e.Name+"@"+e.Version+"-"+e.Digest)
+	top := filepath.Join(s.Root, string(e.Kind))
+	if !e.Registered {
+		top = filepath.Join(top, apart)
+	}
+	return filepath.Join(top, e.Name+"@"+e.Version+"-"+e.Digest)
 }
