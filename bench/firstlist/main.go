@@ -69,7 +69,7 @@ func measure(args []string, to io.Writer) error {
 
 func parse(args []string) (int, []row, error) {
 	if len(args) < 3 || args[1] != "::" {
-		return 0, nil, errors.New("want firstlist ROUNDS :: NAME COMMAND [ARG]...")
+		return 0, nil, errors.New("want: firstlist ROUNDS :: NAME COMMAND, and more rows of that form")
 	}
 	rounds, err := strconv.Atoi(args[0])
 	if err != nil || rounds < 1 {

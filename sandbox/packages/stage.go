@@ -273,7 +273,7 @@ func settle(tree string, nodes []node, kind Kind) error {
 			continue
 		}
 		// A second name elsewhere would be a second way to write the file.
-		if n.kind() == unix.S_IFREG && n.stat.Nlink != names[object{n.stat.Dev, n.stat.Ino}] {
+		if n.kind() == unix.S_IFREG && uint64(n.stat.Nlink) != names[object{n.stat.Dev, n.stat.Ino}] { //nolint:unconvert // 32 bits on arm64
 			return fmt.Errorf("the installed package holds %q, which has another name outside of it", n.path)
 		}
 		mode := n.stat.Mode & 0o555
