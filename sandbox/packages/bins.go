@@ -194,13 +194,18 @@ func (e Entry) inside(folder, file string) (string, error) {
 }
 
 // runtimeOf says which runtime has to be put before a program's file: none when its `#!`
-// line does that, or it is one itself.
+// line does that, or it is one itself. The line that nearly all programs have is read here
+// already, so that they start from a file system mounted noexec, too.
 func runtimeOf(file string) (string, error) {
-	head, err := readHead(file)
+	head, err := readUpTo(file, longestLine)
 	if err != nil {
 		return "", &ProgramError{Problem: fmt.Sprintf("reading the package's program %q: %v", file, plain(err)), Cure: "install it anew"}
 	}
-	if strings.HasPrefix(head, "#!") || strings.HasPrefix(head, "\x7fELF") {
+	line, _, _ := strings.Cut(string(head), "\n")
+	switch {
+	case strings.TrimRight(line, " \t\r") == "#!/usr/bin/env node":
+		return "node", nil
+	case strings.HasPrefix(line, "#!"), strings.HasPrefix(line, "\x7fELF"):
 		return "", nil
 	}
 	switch filepath.Ext(file) {
@@ -213,10 +218,8 @@ func runtimeOf(file string) (string, error) {
 	}
 }
 
-func readHead(file string) (string, error) {
-	data, err := readUpTo(file, 4)
-	return string(data), err
-}
+// longestLine is what the kernel reads of a `#!` line (BINPRM_BUF_SIZE), in bytes.
+const longestLine = 256
 
 func readBounded(file string, most int64) ([]byte, error) {
 	data, err := readUpTo(file, most+1)
