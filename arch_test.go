@@ -318,7 +318,7 @@ const pathLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 func TestNothingOfTheWorkplace(t *testing.T) {
 	words := []string{
 		"/wo" + "rk/", "/fa" + "rm/",
-		"registry." + "npmjs", "proxy." + "golang", "deb." + "debian", "sum." + "golang",
+		"registry." + "npmjs", "py" + "pi.org", "python" + "hosted", "proxy." + "golang", "deb." + "debian", "sum." + "golang",
 		"TO" + "DO", "FIX" + "ME",
 	}
 	walk(t, func(path string, text []byte) {
