@@ -68,7 +68,7 @@ var rooms = map[string]room{
 	},
 	"profiles": {
 		rooms: []string{"sandbox", "sandbox/egress", "sandbox/program", "seccomp"},
-		other: []string{"go.yaml.in/yaml/v4", "github.com/opencontainers/runtime-spec", "github.com/google/jsonschema-go"},
+		other: []string{"go.yaml.in/yaml/v4", "github.com/opencontainers/runtime-spec", "github.com/google/jsonschema-go", "github.com/google/renameio/v2"},
 		not:   offline,
 	},
 	"cmd/stockade": {

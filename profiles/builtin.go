@@ -81,7 +81,7 @@ func parseBuiltins() ([]Profile, error) {
 			return nil, err
 		}
 		name := strings.TrimSuffix(file.Name(), suffix)
-		p, err := parseNamed(builtinFile+name, text)
+		p, err := Parse(builtinFile+name, text)
 		if err != nil {
 			return nil, err
 		}

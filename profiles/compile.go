@@ -33,6 +33,8 @@ type Facts struct {
 	Sockets map[string]Socket
 	// SyscallProfile is the content of Wanted.SyscallFile; nil when that is empty.
 	SyscallProfile *specs.LinuxSeccomp
+	// Files are what these answers were read from.
+	Files []Source
 
 	LandlockABI int // of the running kernel; 0: no Landlock
 
@@ -106,6 +108,7 @@ type Resolved struct {
 	Warnings []string // for every start: what the person should know and may not have meant
 	Notes    []string // for explain
 	Residual []Residual
+	Files    []Source // what the plan was made from beside profiles
 }
 
 // compiler is one run of Compile.
@@ -138,7 +141,7 @@ func Compile(p *Profile, f Facts) (Resolved, error) {
 		return Resolved{}, Errors{bad.at(Position{})}
 	}
 	c := compiler{profile: p, facts: &f, errs: p.Unbuilt()}
-	c.out.Profile, c.out.Program = p, f.Program
+	c.out.Profile, c.out.Program, c.out.Files = p, f.Program, f.Files
 	c.out.Notes = slices.Clone(f.Program.Notes)
 	plan := &c.out.Plan
 	plan.Name = p.Name.Value

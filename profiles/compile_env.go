@@ -53,14 +53,24 @@ func (p *Profile) Wants(f Facts) Wanted {
 	if len(p.Network.Unix) > 0 {
 		w.Sockets = c.socketPaths()
 	}
-	if s := &p.Syscalls.Profile; s.written() && s.Value != SyscallsDefault {
-		w.SyscallFile = s.Value
-		if !filepath.IsAbs(s.Value) {
-			w.SyscallFile = filepath.Join(filepath.Dir(s.File), s.Value)
-		}
-	}
+	w.SyscallFile = p.SyscallFile()
 	return w
 }
+
+// SyscallFile is the path of the file in syscalls.profile; "" for the built-in filter.
+func (p *Profile) SyscallFile() string {
+	s := &p.Syscalls.Profile
+	switch {
+	case !s.written() || s.Value == SyscallsDefault:
+		return ""
+	case filepath.IsAbs(s.Value):
+		return s.Value
+	}
+	return filepath.Join(filepath.Dir(s.File), s.Value)
+}
+
+// UsesRoots tells whether a grant or value of a complete profile is one of ${roots}.
+func (p *Profile) UsesRoots() bool { return p.uses("${roots}") }
 
 // uses tells whether some path or value begins with, or holds, a variable.
 func (p *Profile) uses(variable string) bool {

@@ -186,6 +186,7 @@ func merge(under, over *Profile) *Profile {
 	out := *over
 	out.Extends = nil
 	out.FromRepo = under.FromRepo || over.FromRepo
+	out.Sources = appended(under.Sources, over.Sources)
 	out.Filesystem = mergeFilesystem(&under.Filesystem, &over.Filesystem)
 	out.Roots = mergeRoots(&under.Roots, &over.Roots)
 	out.Network = mergeNetwork(&under.Network, &over.Network)

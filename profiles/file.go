@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ func ParseFile(path string) (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := parseNamed(path, read.data)
+	p, err := parseNamed(path, read)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +65,12 @@ func ParseFile(path string) (*Profile, error) {
 
 // parseNamed parses a file's content and names the profile after the file if it says no
 // other name.
-func parseNamed(shown string, data []byte) (*Profile, error) {
-	p, err := Parse(shown, data)
+func parseNamed(shown string, read content) (*Profile, error) {
+	p, err := Parse(shown, read.data)
 	if err != nil {
 		return nil, err
 	}
+	p.Sources = []Source{{File: shown, Real: read.real, SHA256: sha256.Sum256(read.data)}}
 	if !p.Name.written() {
 		base := strings.TrimSuffix(filepath.Base(shown), suffix)
 		if _, bad := checkName(base); bad != nil {

@@ -96,9 +96,12 @@ const SyscallsDefault = "default"
 // Profile is one parsed file, before or after its `extends` are merged in.
 type Profile struct {
 	File string // where it was read from; "built-in NAME" for built-in ones; "" for the empty profile
-	// FromRepo marks a profile of the repository. Nobody approved it: it may only narrow
-	// (see [Narrower]).
-	FromRepo    bool
+	// FromRepo marks a profile of the repository. It may only narrow (see [Narrower]), unless
+	// the person allowed its content (see [Approvals]).
+	FromRepo bool
+	// Sources are the files that the words came from: what it extends first, itself last.
+	// Built-in profiles have none.
+	Sources     []Source
 	Version     int
 	Name        Sourced[string] // without a place when it comes from the file's name
 	Description string

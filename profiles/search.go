@@ -20,6 +20,9 @@ type Search struct {
 	Config string // $XDG_CONFIG_HOME; profiles are in stockade/profiles
 	System string // /etc; profiles are in stockade/profiles
 	Dir    string // working folder, for [FindModule]
+	// Denied tells whether the person denied the repository's profile at a real path: it is
+	// passed over then. nil: nobody is asked.
+	Denied func(real string) (bool, error)
 	// Packages is where the store of package runners really lies; [StorePath] says it.
 	Packages string
 }
@@ -53,6 +56,7 @@ type shelf struct {
 	open   opener
 	prefix string // of the folder, for open
 	root   *os.Root
+	denied func(real string) (bool, error)
 }
 
 // repoProfiles is where a repository keeps its profiles.
@@ -68,7 +72,7 @@ func (s Search) shelves() ([]shelf, error) {
 		if err != nil {
 			return nil, Errors{wrong("", "opening the repository: %s", reason(err)).at(Position{File: s.Repo})}
 		}
-		out = append(out, shelf{place: PlaceRepo, folder: filepath.Join(s.Repo, repoProfiles), open: root, prefix: repoProfiles, root: root})
+		out = append(out, shelf{place: PlaceRepo, folder: filepath.Join(s.Repo, repoProfiles), open: root, prefix: repoProfiles, root: root, denied: s.Denied})
 	}
 	for _, c := range []struct {
 		place Place
@@ -165,7 +169,22 @@ func (sh *shelf) named(name string) (*Profile, error) {
 		at := Position{File: filepath.Join(sh.folder, name+suffix)}
 		return nil, Errors{wrong(openHint(err), "opening the profile: %s", reason(err)).at(at)}
 	}
-	return sh.parse(name + suffix)
+	read, err := sh.read(name + suffix)
+	if err != nil {
+		return nil, err
+	}
+	if denied, err := sh.passesOver(read); denied || err != nil {
+		return nil, err
+	}
+	return sh.parseContent(name+suffix, read)
+}
+
+// passesOver tells whether the person denied a file of the repository.
+func (sh *shelf) passesOver(read content) (bool, error) {
+	if sh.denied == nil {
+		return false, nil
+	}
+	return sh.denied(read.real)
 }
 
 // read returns the content of one file of the folder.
@@ -187,7 +206,7 @@ func (sh *shelf) parse(file string) (*Profile, error) {
 }
 
 func (sh *shelf) parseContent(file string, read content) (*Profile, error) {
-	p, err := parseNamed(filepath.Join(sh.folder, file), read.data)
+	p, err := parseNamed(filepath.Join(sh.folder, file), read)
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +280,11 @@ func (sh *shelf) match(p *program.Program, installed string) (*Profile, error) {
 		if err != nil {
 			return nil, err
 		}
+		if denied, err := sh.passesOver(read); err != nil {
+			return nil, err
+		} else if denied {
+			continue
+		}
 		// Every file is read, also one without a match section: a broken one could be the
 		// narrower profile that was meant.
 		candidate, err := sh.parseContent(file, read)
@@ -315,9 +339,10 @@ type Listed struct {
 	File        string // "" for built-in profiles
 	Description string
 	Matches     []string // packages and commands, as written
-	// Hidden tells that an earlier place has a profile of this name.
-	Hidden bool
-	Err    error // why the file cannot be used; nil when it can
+	// Hidden tells that an earlier place has a profile of this name, Denied that the person
+	// denied it.
+	Hidden, Denied bool
+	Err            error // why the file cannot be used; nil when it can
 }
 
 // List returns every profile of every place, in the order of the search. A broken file is
@@ -332,7 +357,7 @@ func (s Search) List() ([]Listed, error) {
 	seen := map[string]bool{}
 	add := func(l Listed) {
 		l.Hidden = seen[l.Name]
-		seen[l.Name] = true
+		seen[l.Name] = seen[l.Name] || !l.Denied
 		out = append(out, l)
 	}
 	for _, sh := range shelves {
@@ -342,7 +367,14 @@ func (s Search) List() ([]Listed, error) {
 		}
 		for _, file := range files {
 			l := Listed{Name: strings.TrimSuffix(file, suffix), Place: sh.place, File: filepath.Join(sh.folder, file)}
-			p, err := sh.parse(file)
+			read, err := sh.read(file)
+			if err == nil {
+				l.Denied, err = sh.passesOver(read)
+			}
+			var p *Profile
+			if err == nil {
+				p, err = sh.parseContent(file, read)
+			}
 			if l.Err = err; err == nil {
 				l.Description, l.Matches = p.Description, p.Match.words()
 			}

@@ -34,6 +34,8 @@ func commandTable() []entry {
 		{"explain", "print the plan: what is granted, why, and what stays open", newExplainCommand},
 		{"verify", "prove every layer of the plan from inside", newVerifyCommand},
 		{"doctor", "tell what this kernel can enforce", newDoctorCommand},
+		{"allow", "approve a repository's profile, by its content", newAllowCommand},
+		{"deny", "pass a repository's profile over", newDenyCommand},
 		{"log", "print what servers were refused on the network", newLogCommand},
 		{"profile", "list, show, check, compare and propose profiles", newProfileCommand},
 		{"package", "install, update, list and remove what package runners run", newPackageCommand},
@@ -235,7 +237,7 @@ func unknownCommand(name string) error {
 
 // takesServer tells which commands have a server's command after "--".
 func takesServer(name string) bool {
-	return name == "run" || name == "explain" || name == "verify" || name == "init" || name == "add"
+	return name == "run" || name == "explain" || name == "verify" || name == "init" || name == "add" || name == "allow"
 }
 
 // noServer refuses a "--" where no command belongs.

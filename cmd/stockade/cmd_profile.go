@@ -41,9 +41,9 @@ const profileListAbout = `
 DESCRIPTION
     Prints one line for each profile: its name, where it was found, and its description.
     A profile behind one of the same name is marked "hidden", a file that cannot be used
-    "broken".
+    "broken", one of the repository that "stockade deny" passes over "denied".
 
-    With --json: [{"name", "place", "file", "description", "matches", "hidden", "error"}];
+    With --json: [{"name", "place", "file", "description", "matches", "hidden", "denied", "error"}];
     "place" is repository, user, system or built-in, and "file" is "" for built-in ones.
 ` + askStatus
 
@@ -74,6 +74,7 @@ type listedView struct {
 	Description string   `json:"description"`
 	Matches     []string `json:"matches"`
 	Hidden      bool     `json:"hidden"`
+	Denied      bool     `json:"denied"`
 	Error       string   `json:"error"`
 }
 
@@ -91,7 +92,7 @@ func runProfileList(opts *profileListOptions, std stdio) error {
 	for _, l := range found {
 		v := listedView{
 			Name: l.Name, Place: string(l.Place), File: l.File, Description: l.Description,
-			Matches: list(l.Matches), Hidden: l.Hidden,
+			Matches: list(l.Matches), Hidden: l.Hidden, Denied: l.Denied,
 		}
 		text := l.Description
 		if l.Err != nil {
@@ -101,6 +102,9 @@ func runProfileList(opts *profileListOptions, std stdio) error {
 		}
 		if l.Hidden {
 			text = "hidden: " + text
+		}
+		if l.Denied {
+			text = "denied: " + text
 		}
 		views = append(views, v)
 		rows = append(rows, []string{escape(l.Name), string(l.Place), escape(text)})

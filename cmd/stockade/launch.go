@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -50,7 +50,10 @@ func lookAround() (machine, error) {
 }
 
 func (m machine) search() profiles.Search {
-	return profiles.Search{Repo: m.repo, Config: m.config, System: "/etc", Dir: m.dir, Packages: m.packages}
+	return profiles.Search{
+		Repo: m.repo, Config: m.config, System: "/etc", Dir: m.dir, Packages: m.packages,
+		Denied: m.approvals().Denied,
+	}
 }
 
 // process says which process becomes the server.
@@ -100,6 +103,7 @@ func prepare(ctx context.Context, opts *launchOptions, server []string, who proc
 	if err != nil {
 		return launch{}, err
 	}
+	asked := server
 	server, unpacked, err := m.unpack(ctx, opts.profile.value, server, absent, std)
 	if err != nil {
 		return launch{}, err
@@ -122,9 +126,11 @@ func prepare(ctx context.Context, opts *launchOptions, server []string, who proc
 		return launch{}, err
 	}
 	if resolved.Profile.FromRepo { // by itself, or by what it extends
-		if err := checkRepository(search, profile, opts, facts, resolved); err != nil {
+		word, err := m.trust(search, comparison{profile, opts.profile.value, opts.grants(), facts, asked, resolved})
+		if err != nil {
 			return launch{}, err
 		}
+		resolved.Notes = append(slices.Clip(resolved.Notes), word...)
 	}
 	l := launch{machine: m, packaged: unpacked, resolved: resolved, source: profile.File}
 	if l.source == "" {
@@ -159,43 +165,6 @@ func matching(search profiles.Search, p program.Program) (*profiles.Profile, err
 	return found, err
 }
 
-// baseline finds what would apply without a repository's profile: one of its name in the
-// other places, else what matches there.
-func baseline(search profiles.Search, name string, p program.Program) (*profiles.Profile, error) {
-	if name == "" {
-		return matching(search, p)
-	}
-	list, err := search.List()
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range list {
-		if l.Name == name {
-			return search.Find(name)
-		}
-	}
-	return matching(search, p)
-}
-
-// inRepository tells whether a file that was named by its path is one of the repository's
-// profiles, also when the repository's folder for them is a link. A host's configuration in
-// the repository can name it, so the person may not have meant to trust it. Package
-// profiles knows by itself the files that lie in a folder of that name.
-func inRepository(file, repo string) bool {
-	if repo == "" {
-		return false
-	}
-	real, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return false // built-in profiles have no file
-	}
-	if real, err = filepath.Abs(real); err != nil {
-		return true
-	}
-	folder, err := filepath.EvalSymlinks(filepath.Join(repo, ".stockade"))
-	return err == nil && strings.HasPrefix(real, folder+"/")
-}
-
 // compile completes a profile, adds the flags, looks up what it asks for on this machine
 // and makes the plan.
 func compile(search profiles.Search, p *profiles.Profile, flags profiles.Flags, facts profiles.Facts) (profiles.Resolved, error) {
@@ -224,13 +193,14 @@ func compile(search profiles.Search, p *profiles.Profile, flags profiles.Flags, 
 		facts.Sockets = lookAtSockets(wanted.Sockets)
 	}
 	if wanted.SyscallFile != "" {
-		data, err := readFile(wanted.SyscallFile, maxSyscallFile)
+		data, source, err := readSyscallFile(wanted.SyscallFile)
 		if err != nil {
 			return profiles.Resolved{}, err
 		}
 		if facts.SyscallProfile, err = seccomp.ParseBase(data); err != nil {
 			return profiles.Resolved{}, fmt.Errorf("reading system call profile %q: %w", wanted.SyscallFile, err)
 		}
+		facts.Files = append(facts.Files, source)
 	}
 	return profiles.Compile(p, facts)
 }
@@ -246,56 +216,20 @@ func argState(path string) profiles.ArgState {
 	return profiles.ArgIsFile
 }
 
-// repositoryError refuses a repository's profile that grants more than what would apply
-// without it.
-type repositoryError struct {
-	file  string
-	wider []string
-	than  string
-	named string // the name it lacks, when its private home is all that it widens
-}
-
-func (e *repositoryError) Error() string {
-	return fmt.Sprintf("%s grants more than %s, and nobody approved it: %s", e.file, e.than, strings.Join(e.wider, "; "))
-}
-
-// Hint is the cure, for a person.
-func (e *repositoryError) Hint() string {
-	if e.named != "" {
-		return fmt.Sprintf("a private home goes with a profile's name: name the file %q, as the profile that it narrows", e.named+".yaml")
-	}
-	return `approving a repository's profile is not built yet; copy what you want into your own profiles, or name another profile with --profile`
-}
-
-// checkRepository compares a repository's plan with the one that would apply if the
-// repository had no profiles. Both have this run's flags: those are the person's.
-func checkRepository(search profiles.Search, profile *profiles.Profile, opts *launchOptions, facts profiles.Facts, repo profiles.Resolved) error {
-	without := search.WithoutRepo()
-	other, err := baseline(without, opts.profile.value, facts.Program)
+// readSyscallFile reads a file of syscalls.profile.
+func readSyscallFile(path string) ([]byte, profiles.Source, error) {
+	data, err := readFile(path, maxSyscallFile)
 	if err != nil {
-		return err
+		return nil, profiles.Source{}, err
 	}
-	than := other.File
-	if than == "" {
-		than = "the empty profile"
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		real, err = filepath.Abs(real)
 	}
-	base, err := compile(without, other, opts.grants(), facts)
 	if err != nil {
-		return fmt.Errorf("comparing %s with %s: %w", profile.File, than, err)
+		return nil, profiles.Source{}, &factError{problem: fmt.Sprintf("finding %q", path), hint: "start again", cause: plainError(err)}
 	}
-	changes := profiles.Narrower(repo, base)
-	if len(changes) == 0 {
-		return nil
-	}
-	refused := &repositoryError{file: profile.File, than: than, wider: make([]string, len(changes))}
-	for i, c := range changes {
-		refused.wider[i] = c.String()
-	}
-	plan := &repo.Plan
-	if len(changes) == 1 && plan.Home.Path != "" && base.Plan.Home.Path != "" && plan.Home.Path != base.Plan.Home.Path {
-		refused.named = base.Plan.Name
-	}
-	return refused
+	return data, profiles.Source{File: path, Real: real, SHA256: sha256.Sum256(data)}, nil
 }
 
 // maxSyscallFile bounds a file of syscalls.profile; the longest known ones have 20 KiB.

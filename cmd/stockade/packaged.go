@@ -95,22 +95,8 @@ func (in *installer) allowScripts(name string, r *packages.Request) error {
 		return err
 	}
 	if p.FromRepo {
-		base, err := in.installProfile(search.WithoutRepo(), name, *r)
-		if err != nil {
+		if err := in.trustScripts(search, name, *r, p); err != nil {
 			return err
-		}
-		if base == nil {
-			base = profiles.Empty()
-		}
-		if base, err = search.WithoutRepo().Complete(base); err != nil {
-			return err
-		}
-		if wider := profiles.NarrowerInstall(p, base); len(wider) > 0 {
-			refused := &repositoryError{file: p.File, than: base.File}
-			for _, c := range wider {
-				refused.wider = append(refused.wider, c.String())
-			}
-			return refused
 		}
 	}
 	in.scripts = p.Install
@@ -120,6 +106,50 @@ func (in *installer) allowScripts(name string, r *packages.Request) error {
 	slices.Sort(r.Scripts)
 	r.Scripts = slices.Compact(r.Scripts)
 	return nil
+}
+
+// trustScripts refuses install scripts of a repository's profile that nobody allowed.
+func (in *installer) trustScripts(search profiles.Search, name string, r packages.Request, p *profiles.Profile) error {
+	base, err := in.installProfile(search.WithoutRepo(), name, r)
+	if err != nil {
+		return err
+	}
+	if base == nil {
+		base = profiles.Empty()
+	}
+	if base, err = search.WithoutRepo().Complete(base); err != nil {
+		return err
+	}
+	changes := profiles.NarrowerInstall(p, base)
+	if len(changes) == 0 {
+		return nil
+	}
+	var files []profiles.Source
+	if file := p.SyscallFile(); file != "" {
+		_, source, err := readSyscallFile(file)
+		if err != nil {
+			return err
+		}
+		files = append(files, source)
+	}
+	subject, err := in.machine.subject(p, files)
+	if err != nil {
+		return err
+	}
+	word, since, err := in.machine.approvals().Of(&subject)
+	switch {
+	case err != nil:
+		return err
+	case word == profiles.Denied:
+		return &deniedError{p.File, since}
+	case word == profiles.Allowed:
+		return nil
+	}
+	refused := &repositoryError{file: p.File, than: shownFile(base), ask: askFor(p.File, nil)}
+	for _, c := range changes {
+		refused.wider = append(refused.wider, c.String())
+	}
+	return refused
 }
 
 // installProfile finds the profile of a package before it is installed; nil for none.
