@@ -51,7 +51,7 @@ func TestDesktopCommander(t *testing.T) {
 	if got := s.tools(t); !slices.Contains(got, "start_process") || !slices.Contains(got, "write_file") {
 		t.Errorf("the server lists %q", got)
 	}
-	if text := s.shell(t, fmt.Sprintf("grep -c text %s && echo made >%s && ls %s", inside, made, p.project)); !strings.Contains(text, "1\ninside.txt\nmade.txt") {
+	if text := s.shell(t, fmt.Sprintf("grep -c text %s && echo made >%s && ls %s", inside, made, p.project)); !holdsInOrder(text, "1\n", "inside.txt\n", "made.txt\n") {
 		t.Errorf("the shell said %q", text)
 	}
 	s.served(t, "read_file", map[string]any{"path": made}, "made")
@@ -126,4 +126,17 @@ func (s *session) shell(t *testing.T, line string) string {
 	}
 	t.Fatalf("%s printed nothing", line)
 	return ""
+}
+
+// holdsInOrder tells whether a text holds all parts, one after the other. What a login shell
+// says of its start-up files stands anywhere between them.
+func holdsInOrder(text string, parts ...string) bool {
+	for _, part := range parts {
+		_, after, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return true
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -159,6 +160,22 @@ func noChildren(t *testing.T) {
 				t.Error("a process of the jail is left behind")
 			}
 			return
+		}
+	}
+}
+
+// awaitFollowers waits for what a server started to end by itself, and with status 0.
+func awaitFollowers(t *testing.T) {
+	t.Helper()
+	for give := time.Now().Add(time.Minute); time.Now().Before(give); {
+		var status unix.WaitStatus
+		switch pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, nil); {
+		case err != nil, pid == 0 && onlyKept(t):
+			return // noChildren judges what is left
+		case pid == 0:
+			time.Sleep(10 * time.Millisecond)
+		case status != 0:
+			t.Errorf("what followed the server ended with %#x", status)
 		}
 	}
 }

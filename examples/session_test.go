@@ -12,7 +12,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/sys/unix"
 )
 
 // session is a conversation of the official client with one server.
@@ -32,7 +31,8 @@ const (
 	// bySignal: it ignores the end of its input, and SIGTERM ends it; a supervisor makes that
 	// its status.
 	bySignal
-	// followed: it exits with status 0, and so does what it started to watch it, right after.
+	// followed: it exits with status 0, and so does, on its own and soon, what it started to
+	// watch it.
 	followed
 )
 
@@ -71,10 +71,7 @@ func (s *session) end(t *testing.T) {
 	case s.ending == bySignal && (!ok || status.Signal() != syscall.SIGTERM && status.ExitStatus() != 128+int(syscall.SIGTERM)):
 		t.Errorf("the server ended with %v (%v), want SIGTERM; stderr:\n%s", s.cmd.ProcessState, err, s.stderr)
 	case s.ending == followed:
-		var status unix.WaitStatus
-		if _, err := unix.Wait4(-1, &status, unix.WALL, nil); err != nil || status != 0 {
-			t.Errorf("what followed the server ended with %#x (%v)", status, err)
-		}
+		awaitFollowers(t)
 	}
 	noChildren(t)
 }
