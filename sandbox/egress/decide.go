@@ -33,6 +33,10 @@ func (m Mode) String() string {
 type Policy struct {
 	Mode  Mode
 	Rules []Rule
+	// Never are names and addresses that nothing of the above leads to, on any port (see
+	// [ParseNever]). A name is held where it is resolved and where a relay reads it; the
+	// addresses of one are not closed with it.
+	Never []Rule
 }
 
 // Verdict says what to do with a connection, a datagram or a name. Its zero value refuses.
@@ -84,6 +88,7 @@ const dnsPort = 53
 type Decider struct {
 	mode   Mode
 	rules  []Rule
+	never  []Rule
 	labels []string // of the rules, for decisions
 	blocks []int    // indices of address rules
 	hosts  []int    // indices of host rules, by [Decider.order]
@@ -96,7 +101,7 @@ type Decider struct {
 // NewDecider returns a decider for a policy. Names of the hosts file that an exact host rule
 // names are pinned to what the file says, as if they had been answered.
 func NewDecider(p Policy, hosts Hosts) *Decider {
-	d := &Decider{mode: p.Mode, rules: slices.Clone(p.Rules)}
+	d := &Decider{mode: p.Mode, rules: slices.Clone(p.Rules), never: slices.Clone(p.Never)}
 	d.pins.names, d.pins.addrs = map[string]*pin{}, map[netip.Addr][]*pin{}
 	for i, r := range d.rules {
 		label := r.Text
@@ -199,11 +204,14 @@ func (d *Decider) decide(dst netip.AddrPort, over transport) Decision {
 		return Decision{Rule: "port 0 is none"}
 	}
 	addr = plainAddr(addr)
-	if i := d.blockFor(addr, port); i >= 0 {
-		return Decision{Verdict: Direct, Rule: d.labels[i]}
-	}
-	if port == dnsPort {
+	block, why := d.blockFor(addr, port), d.closed(addr)
+	switch {
+	case block < 0 && port == dnsPort:
 		return Decision{Verdict: Resolver, Rule: "names are resolved by stockade"}
+	case why != "":
+		return Decision{Rule: why}
+	case block >= 0:
+		return Decision{Verdict: Direct, Rule: d.labels[block]}
 	}
 	why, kind := d.judge(addr)
 	quic := over == overUDP && namedPort(port)

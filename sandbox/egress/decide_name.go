@@ -31,6 +31,9 @@ func (d *Decider) vet(asked string) vetted {
 	if isMetadataName(name) {
 		return refused(name+" is a cloud's metadata service", "")
 	}
+	if why := d.closedName(name); why != "" {
+		return refused(why, "")
+	}
 	by := d.covering(name)
 	ports := noRule
 	if len(by.rules) > 0 {
@@ -100,6 +103,9 @@ func (d *Decider) answer(asked vetted, addr netip.Addr) Decision {
 		return Decision{Rule: "no address"}
 	}
 	addr = plainAddr(addr)
+	if why := d.closed(addr); why != "" {
+		return Decision{Rule: why}
+	}
 	why, kind := d.judge(addr)
 	if why == "" || kind == special && d.widens(asked.cover.rules) {
 		return asked.Decision
@@ -155,6 +161,9 @@ func (d *Decider) Server(name string, dst netip.AddrPort) (Decision, []netip.Add
 	}
 	if isMetadataName(name) {
 		return Decision{Rule: name + " is a cloud's metadata service"}, nil
+	}
+	if why := d.closedName(name); why != "" {
+		return Decision{Rule: why}, nil
 	}
 	port := dst.Port()
 	written := name + ":" + strconv.Itoa(int(port))

@@ -47,6 +47,9 @@ func (d *Decider) Upstream(name string, to netip.AddrPort) Decision {
 		return Decision{Rule: "no rule names " + name}
 	}
 	addr := plainAddr(to.Addr())
+	if closed := d.closedName(name) + d.closed(addr); closed != "" {
+		return Decision{Rule: closed}
+	}
 	why, kind := d.judge(addr)
 	if why != "" && d.blockFor(addr, to.Port()) < 0 && !d.leads(i, netip.AddrPortFrom(addr, to.Port()), kind) {
 		return Decision{Rule: addr.String() + " is " + why, Hint: nameHint(name, addr, Ports{to.Port(), to.Port()}, kind)}

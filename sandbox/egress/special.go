@@ -193,14 +193,19 @@ func plainAddr(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 // its form puts it; "" when there is none or all are ordinary. Forms overlap, as an ISATAP
 // interface in a 6to4 network, so each is asked, and the answer that refuses most counts.
 func judgeInner(addr netip.Addr) (why string, kind reach) {
-	b := addr.As16()
 	kind = ordinary
-	find := func(form string, a, b, c, d byte) {
-		inner := netip.AddrFrom4([4]byte{a, b, c, d})
+	eachInner(addr, func(form string, inner netip.Addr) {
 		if r := lookup(inner); r != nil && r.reach.worse(kind) {
 			why, kind = form+" of "+inner.String()+", "+r.why, r.reach
 		}
-	}
+	})
+	return why, kind
+}
+
+// eachInner calls found with each IPv4 address that an IPv6 address may carry, and its form.
+func eachInner(addr netip.Addr, found func(form string, inner netip.Addr)) {
+	b := addr.As16()
+	find := func(form string, a, b, c, d byte) { found(form, netip.AddrFrom4([4]byte{a, b, c, d})) }
 	high, zero := [12]byte(b[:12]), [12]byte{}
 	switch {
 	case high == zero && [3]byte(b[12:15]) != [3]byte{}: // :: and ::1 have rows of their own
@@ -222,7 +227,6 @@ func judgeInner(addr netip.Addr) (why string, kind reach) {
 	if b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
 		find("ISATAP form", b[12], b[13], b[14], b[15])
 	}
-	return why, kind
 }
 
 // specialsIn names the kinds of special addresses that a prefix holds. A prefix that lies in
