@@ -99,6 +99,10 @@ func guarded(f *Facts) []sandbox.Guarded {
 			out = append(out, sandbox.Guarded{Path: ours(base), Why: "stockade's own files", Rule: sandbox.GuardAlways})
 		}
 	}
+	if f.State != "" {
+		// Approvals: a server that could write them would allow itself what it wants.
+		out = append(out, sandbox.Guarded{Path: ours(f.State), Why: "what you allowed", Rule: sandbox.GuardNeverWrite})
+	}
 	out = guardStore(out, f)
 	if f.Home == "" || f.Home == "/" {
 		return out

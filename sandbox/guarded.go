@@ -20,7 +20,9 @@ type guards struct {
 }
 
 func newGuards(list []Guarded) guards {
-	return guards{list: list, system: !slices.ContainsFunc(list, func(g Guarded) bool { return ofSystem(g.Path) })}
+	return guards{list: list, system: !slices.ContainsFunc(list, func(g Guarded) bool {
+		return ofSystem(g.Path) || g.Rule >= GuardNever && slices.ContainsFunc(systemPlaces[:], func(s string) bool { return below(s, g.Path) })
+	})}
 }
 
 type guardedPlace struct {
@@ -84,32 +86,64 @@ func realPath(path string, parents map[string]string) string {
 // launcher itself adds pass. A runtime's own files may lie inside a guarded tree when the
 // command line itself names something there (a server installed below an agent's folder),
 // or in the part of it that is the server's own (a package in the store); a server's files
-// cannot lead there by themselves.
+// cannot lead there by themselves. What a policy closes is judged first: it is the reason
+// that no word of the person changes.
 func (gs *guards) check(p Plan, og OpenedGrant) error {
 	if og.State != Granted || og.Origin.Source == OriginAlways {
 		return nil
 	}
-	ofRuntime := og.Origin.Source == OriginRuntime
-	if ofRuntime && gs.system && ofSystem(og.Target) {
+	if og.Origin.Source == OriginRuntime && gs.system && ofSystem(og.Target) {
 		return nil
 	}
 	gs.resolve()
-	for i := range gs.places {
-		g := &gs.places[i]
-		if ofRuntime && g.Own != "" && (og.Access == Read || og.Access == Execute) && below(og.Target, g.Own) {
+	for _, judge := range [...]func(*guardedPlace) error{
+		func(g *guardedPlace) error {
+			if g.Origin == (Origin{}) {
+				return nil
+			}
+			return g.never(og)
+		},
+		func(g *guardedPlace) error { return g.unlessSaid(p, og) },
+		func(g *guardedPlace) error { return g.never(og) },
+	} {
+		for i := range gs.places {
+			if err := judge(&gs.places[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unlessSaid judges by the rules that a reason, or the runtime's need, passes.
+func (g *guardedPlace) unlessSaid(p Plan, og OpenedGrant) error {
+	ofRuntime := og.Origin.Source == OriginRuntime
+	if g.Rule >= GuardNever || ofRuntime && g.Own != "" && (og.Access == Read || og.Access == Execute) && below(og.Target, g.Own) {
+		return nil
+	}
+	for _, place := range [...]string{g.Path, g.real} {
+		rule := g.Rule
+		if ofRuntime && g.Own == "" && namedIn(p.Argv, og.Target, place) {
+			rule = GuardWhole
+		}
+		if !rule.forbids(og.Target, place) {
 			continue
 		}
-		for _, place := range [...]string{g.Path, g.real} {
-			rule := g.Rule
-			if ofRuntime && g.Own == "" && namedIn(p.Argv, og.Target, place) {
-				rule = GuardWhole
-			}
-			if !rule.forbids(og.Target, place) {
-				continue
-			}
-			if og.Broad != "" && (rule != GuardAlways || !below(og.Target, place)) {
-				continue
-			}
+		if og.Broad != "" && (rule != GuardAlways || !below(og.Target, place)) {
+			continue
+		}
+		return guardError(og, g, place)
+	}
+	return nil
+}
+
+// never judges by the rules that nothing passes.
+func (g *guardedPlace) never(og OpenedGrant) error {
+	if g.Rule < GuardNever || g.Rule == GuardNeverWrite && og.Access != Write && og.Access != Scratch {
+		return nil
+	}
+	for _, place := range [...]string{g.Path, g.real} {
+		if g.Rule.forbids(og.Target, place) {
 			return guardError(og, g, place)
 		}
 	}
@@ -137,7 +171,11 @@ func guardError(og OpenedGrant, g *guardedPlace, place string) error {
 		what = fmt.Sprintf("it is a link to %q; %s", og.Target, what)
 	}
 	cure := `grant what the server needs below it, or write {path: ..., broad: true, reason: "..."}`
-	if g.Rule == GuardAlways && below(og.Target, place) {
+	switch {
+	case g.Origin != (Origin{}):
+		what += fmt.Sprintf(", which %s closes", g.Origin)
+		cure = "the machine's policy has the last word: grant something else, or ask who keeps it"
+	case g.Rule >= GuardAlways && (g.Rule != GuardAlways || below(og.Target, place)):
 		cure = "no profile can grant this; grant the folders beside it"
 	}
 	return &GrantError{Grant: og.Grant, Err: errors.New(what), Cure: cure}

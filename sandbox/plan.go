@@ -97,6 +97,8 @@ type Guarded struct {
 	// for none. What the program needs to start may be read and executed there, and in no
 	// other part of the place. It opens nothing to what a profile grants.
 	Own string
+	// Origin is where somebody wrote that the place is guarded; empty for our own table.
+	Origin Origin
 }
 
 // GuardRule says which grants a guarded place forbids.
@@ -108,9 +110,13 @@ const (
 	// GuardTree forbids also what lies inside, unless Broad.
 	GuardTree
 	// GuardAlways is GuardTree, and no reason opens the place itself or what lies inside:
-	// stockade's own state. A folder above it is as for GuardWhole, since a server that
-	// writes a whole home folder needs no approval of ours to run code outside.
+	// stockade's own state. A folder above it is as for GuardWhole.
 	GuardAlways
+	// GuardNever forbids every grant that reaches the place, whatever its reason and whoever
+	// made it, but what every jail has: what a policy closes.
+	GuardNever
+	// GuardNeverWrite is GuardNever for grants that write; others pass.
+	GuardNeverWrite
 )
 
 // Network is what the jail may do on the network.
