@@ -181,7 +181,8 @@ func TestGuardedPlaces(t *testing.T) {
 		"/home/me/.ssh": sandbox.GuardTree, "/home/me/.aws": sandbox.GuardTree, "/home/me/.gnupg": sandbox.GuardTree, "/home/me/.config/gcloud": sandbox.GuardTree,
 		"/home/me/.kube": sandbox.GuardTree, "/home/me/.docker": sandbox.GuardTree, "/home/me/.claude.json": sandbox.GuardTree, "/etc/shadow": sandbox.GuardTree,
 		"/home/me/.config/stockade": sandbox.GuardAlways, "/home/me/.local/state/stockade": sandbox.GuardAlways,
-		"/home/me/.local/share/stockade": sandbox.GuardAlways, "/home/me/.cache/stockade": sandbox.GuardAlways,
+		"/home/me/.local/state/stockade/approvals": sandbox.GuardNeverWrite,
+		"/home/me/.local/share/stockade":           sandbox.GuardAlways, "/home/me/.cache/stockade": sandbox.GuardAlways,
 	} {
 		if got, known := rules[path]; !known || got != want {
 			t.Errorf("%s is guarded by rule %d (known: %v), want %d", path, got, known, want)

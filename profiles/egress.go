@@ -68,7 +68,7 @@ func checkSocket(s string) (string, *problem) {
 
 // egress reads network.egress.
 func (r *reader) egress(k *key, path string, n *node) {
-	net := &r.profile.Network
+	net := k.field(r.profile).(*Network)
 	if n.kind == textNode && !n.null() {
 		switch {
 		case n.text == "":

@@ -16,14 +16,15 @@ const maxExtends = 8
 // Complete returns the profile with everything it extends merged in. A name in extends is
 // a file beside the profile, or a built-in profile; a profile that shares the name of a
 // built-in one may extend that one. Lists append, extended profiles first; single values
-// replace. Name, description and match are a profile's own and are not inherited.
+// replace. Name, description and match are a profile's own and are not inherited. The
+// policy's defaults lie under the whole.
 //
 // Errors name the place of the extends entry: unknown names, cycles, lines longer than 8;
 // and of what has no effect even in the whole: install.execute without install.scripts.
 func (s Search) Complete(p *Profile) (*Profile, error) {
 	if len(p.Extends) == 0 {
 		done := *p
-		return finished(&done)
+		return finished(s.Policy.Under(&done))
 	}
 	c, start := completion{}, *p
 	if p.FromRepo {
@@ -43,7 +44,7 @@ func (s Search) Complete(p *Profile) (*Profile, error) {
 		return nil, err
 	}
 	out.File = p.File
-	return finished(out)
+	return finished(s.Policy.Under(out))
 }
 
 // finished checks what only the whole says: what one file adds may need another's.

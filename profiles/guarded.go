@@ -101,7 +101,7 @@ func guarded(f *Facts) []sandbox.Guarded {
 	}
 	if f.State != "" {
 		// Approvals: a server that could write them would allow itself what it wants.
-		out = append(out, sandbox.Guarded{Path: ours(f.State), Why: "what you allowed", Rule: sandbox.GuardNeverWrite})
+		out = append(out, sandbox.Guarded{Path: ours(f.State) + "/approvals", Why: "what you allowed", Rule: sandbox.GuardNeverWrite})
 	}
 	out = guardStore(out, f)
 	if f.Home == "" || f.Home == "/" {

@@ -19,5 +19,5 @@ func (s Search) MatchPackage(name string) (*Profile, error) {
 		}
 	}
 	// nil is an answer: the caller takes Empty.
-	return matchBuiltin(func(m *Match) bool { return m.fits(&none, name) }), nil
+	return s.matchBuiltin(func(m *Match) bool { return m.fits(&none, name) }), nil
 }

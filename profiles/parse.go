@@ -13,21 +13,11 @@ const maxFile = mib
 // Parse reads one profile. name is what errors call the file. The error is an [Errors]
 // with every problem of the file, or with the first one when its syntax is broken.
 func Parse(name string, data []byte) (*Profile, error) {
-	if len(data) > maxFile {
-		at := Position{File: name, Line: 1, Column: 1}
-		return nil, Errors{wrong("a profile has a few dozen lines", "the file is larger than %d bytes", maxFile).at(at)}
+	doc, err := readDocument(name, data, "a profile")
+	if err != nil {
+		return nil, err
 	}
-	// Editors on other systems begin a file with a byte order mark; no column counts it.
-	src := strings.TrimPrefix(string(data), "\ufeff")
-	if errs := checkBytes(name, src); len(errs) > 0 {
-		return nil, errs.orNil()
-	}
-	doc, syntax := readYAML(src)
-	if syntax != nil {
-		at := Position{File: name, Line: syntax.line, Column: syntax.column}
-		return nil, Errors{syntax.at(at)}
-	}
-	r := reader{profile: &Profile{File: name}, file: name}
+	r := reader{profile: &Profile{File: name}, file: name, top: profileKeys}
 	r.section(profileKeys, "", &doc)
 	if r.profile.Version == 0 && !r.sawVersion {
 		r.fail(&doc, `write "version: 1"`, "the version is missing")
@@ -43,8 +33,11 @@ func Parse(name string, data []byte) (*Profile, error) {
 type reader struct {
 	profile    *Profile
 	file       string
+	top        []key // of the whole file
 	errs       Errors
 	sawVersion bool
+	// written takes where each key stands; nil: nobody asks.
+	written map[string]Position
 }
 
 func (r *reader) at(n *node) Position {
@@ -86,6 +79,9 @@ func (r *reader) section(keys []key, within string, n *node) {
 			continue
 		}
 		seen[k] = name.line
+		if r.written != nil {
+			r.written[join(within, name.text)] = r.at(name)
+		}
 		r.value(&keys[k], join(within, name.text), value)
 	}
 }
@@ -137,7 +133,7 @@ func (r *reader) unknownKey(keys []key, within string, name *node) {
 	hint := ""
 	if near := nearest(name.text, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
-	} else if home := sectionOf(name.text, within); home != "" {
+	} else if home := r.sectionOf(name.text, within); home != "" {
 		hint = fmt.Sprintf("%q belongs under %q", name.text, home)
 	} else {
 		hint = "known here: " + strings.Join(names, ", ")
@@ -146,15 +142,15 @@ func (r *reader) unknownKey(keys []key, within string, name *node) {
 }
 
 // sectionOf finds the section, other than within, that has a key.
-func sectionOf(name, within string) string {
-	for i := range profileKeys {
-		section := &profileKeys[i]
+func (r *reader) sectionOf(name, within string) string {
+	for i := range r.top {
+		section := &r.top[i]
 		if section.name != within && find(section.keys, name) >= 0 {
 			return section.name
 		}
 	}
-	if within != "" && find(profileKeys, name) >= 0 {
-		return "the profile itself"
+	if within != "" && find(r.top, name) >= 0 {
+		return "the file itself"
 	}
 	return ""
 }
@@ -263,6 +259,8 @@ func (r *reader) text(k *key, path string, n *node) {
 		*f = Sourced[NamesMode]{NamesMode(text), at}
 	case *Sourced[PinsMode]:
 		*f = Sourced[PinsMode]{PinsMode(text), at}
+	case *Sourced[AuditPlace]:
+		*f = Sourced[AuditPlace]{AuditPlace(text), at}
 	default:
 		panic(fmt.Sprintf("profiles: key %s has a field of type %T", path, f))
 	}

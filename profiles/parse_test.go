@@ -102,7 +102,7 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown key", "version: 1\nnetwork:\n  egres: none\n", []string{`3:3: unknown key "egres" in "network" | did you mean "egress"?`}},
 		{"other case and sign", "version: 1\nfilesystem: {special_Files: allow}\n", []string{`2:14: unknown key "special_Files" in "filesystem" | did you mean "special-files"?`}},
 		{"key of a section", "version: 1\nlisten: [80]\n", []string{`2:1: unknown key "listen" | "listen" belongs under "network"`}},
-		{"key of the profile", "version: 1\nnetwork: {extends: [base]}\n", []string{`2:11: unknown key "extends" in "network" | "extends" belongs under "the profile itself"`}},
+		{"key of the profile", "version: 1\nnetwork: {extends: [base]}\n", []string{`2:11: unknown key "extends" in "network" | "extends" belongs under "the file itself"`}},
 		{"a word of its own", "version: 1\nmissing: {layers: []}\n", []string{`2:11: unknown key "layers" in "missing" | known here: allow`}},
 		{"duplicate key", "version: 1\nname: a\nname: b\n", []string{`3:1: key "name" is already written in line 2 | keep one of them`}},
 		{"duplicate section", "version: 1\nlimits: {}\nlimits: {}\n", []string{`3:1: key "limits" is already written in line 2 | keep one of them`}},

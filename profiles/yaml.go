@@ -242,3 +242,22 @@ func (d *document) key(n *yaml.Node) *syntaxError {
 	}
 	return nil
 }
+
+// readDocument reads the text of a file into nodes.
+func readDocument(name string, data []byte, kind string) (node, error) {
+	if len(data) > maxFile {
+		at := Position{File: name, Line: 1, Column: 1}
+		return node{}, Errors{wrong(kind+" has a few dozen lines", "the file is larger than %d bytes", maxFile).at(at)}
+	}
+	// Editors on other systems begin a file with a byte order mark; no column counts it.
+	src := strings.TrimPrefix(string(data), "\ufeff")
+	if errs := checkBytes(name, src); len(errs) > 0 {
+		return node{}, errs.orNil()
+	}
+	doc, syntax := readYAML(src)
+	if syntax != nil {
+		at := Position{File: name, Line: syntax.line, Column: syntax.column}
+		return node{}, Errors{syntax.at(at)}
+	}
+	return doc, nil
+}

@@ -139,7 +139,9 @@ func (g *guardedPlace) unlessSaid(p Plan, og OpenedGrant) error {
 
 // never judges by the rules that nothing passes.
 func (g *guardedPlace) never(og OpenedGrant) error {
-	if g.Rule < GuardNever || g.Rule == GuardNeverWrite && og.Access != Write && og.Access != Scratch {
+	writes := og.Access == Write || og.Access == Scratch
+	switch {
+	case g.Rule < GuardNever, g.Rule == GuardNeverWrite && !writes, g.Rule == GuardNeverExecute && og.Access != Execute:
 		return nil
 	}
 	for _, place := range [...]string{g.Path, g.real} {
@@ -164,7 +166,10 @@ func namedIn(argv []string, target, place string) bool {
 
 func guardError(og OpenedGrant, g *guardedPlace, place string) error {
 	what := fmt.Sprintf("it reaches %s (%s)", place, g.Why)
-	if og.Target == place {
+	switch {
+	case g.Origin != (Origin{}):
+		what = fmt.Sprintf("it reaches %s, which %s closes", place, g.Origin)
+	case og.Target == place:
 		what = "it is " + g.Why
 	}
 	if og.Target != og.Path {
@@ -173,7 +178,6 @@ func guardError(og OpenedGrant, g *guardedPlace, place string) error {
 	cure := `grant what the server needs below it, or write {path: ..., broad: true, reason: "..."}`
 	switch {
 	case g.Origin != (Origin{}):
-		what += fmt.Sprintf(", which %s closes", g.Origin)
 		cure = "the machine's policy has the last word: grant something else, or ask who keeps it"
 	case g.Rule >= GuardAlways && (g.Rule != GuardAlways || below(og.Target, place)):
 		cure = "no profile can grant this; grant the folders beside it"

@@ -117,6 +117,8 @@ const (
 	GuardNever
 	// GuardNeverWrite is GuardNever for grants that write; others pass.
 	GuardNeverWrite
+	// GuardNeverExecute is GuardNever for executing the file at the place.
+	GuardNeverExecute
 )
 
 // Network is what the jail may do on the network.

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"stockade/profiles"
 	"stockade/sandbox"
 	"stockade/sandbox/supervise"
 )
@@ -27,13 +28,16 @@ DESCRIPTION
     With --json:
         {"kernel", "arch", "landlock_abi", "uid", "starts", "jailed",
          "layers": [{"layer", "verdict", "since", "detail", "without"}],
-         "supervisor": {"verdict", "since", "detail", "without"}, "open": [...]}
-    "starts" tells whether a server with the empty profile starts on this kernel; "open"
-    lists what no layer covers here. "jailed" is "" unless this process is in a jail of its
-    own, in which no other jail starts: then it says how that was seen. Ask again outside.
+         "supervisor": {"verdict", "since", "detail", "without"}, "open": [...],
+         "policy": {"verdict", "file", "limits", "detail"}}
+    "starts" tells whether a server with the empty profile starts on this machine: a broken
+    policy (/etc/stockade/policy.yaml) stops every start, as a kernel without a layer does. The
+    verdict on the policy is "none", "in force" or "broken". "open" lists what no layer covers
+    here. "jailed" is "" unless this process is in a jail of its own, in which no other jail
+    starts: then it says how that was seen. Ask again outside.
 
 EXIT STATUS
-    0    servers start on this kernel, with every layer that the empty profile needs (but
+    0    servers start on this machine, with every layer that the empty profile needs (but
          not from inside a jail, which the last line then says)
     1    they do not
     125  stockade could not tell
@@ -70,6 +74,28 @@ type diagnosis struct {
 	Layers      []layerVerdict    `json:"layers"`
 	Supervisor  supervisorVerdict `json:"supervisor"`
 	Open        []string          `json:"open"`
+	Policy      policyVerdict     `json:"policy"`
+}
+
+// policyVerdict is the machine's policy: "none", "in force", or "broken" with the reason.
+type policyVerdict struct {
+	Verdict string   `json:"verdict"`
+	File    string   `json:"file"`
+	Limits  []string `json:"limits"`
+	Detail  string   `json:"detail"`
+}
+
+// judgePolicy reads the machine's policy as a start does.
+func judgePolicy() policyVerdict {
+	v := policyVerdict{Verdict: "none", File: systemPolicyFile(), Limits: []string{}}
+	p, err := profiles.ReadSystemPolicy(v.File, systemOwner)
+	switch {
+	case err != nil:
+		v.Verdict, v.Detail = "broken", err.Error()
+	case p != nil:
+		v.Verdict, v.Limits = "in force", viewPolicies([]*profiles.Policy{p})[0].Limits
+	}
+	return v
 }
 
 // supervisorVerdict says whether this machine lets a supervisor do its work.
@@ -102,6 +128,9 @@ func runDoctor(opts *doctorOptions, std stdio) error {
 		return err
 	}
 	if !d.Starts {
+		if d.Policy.Verdict == "broken" {
+			return &noError{answer: "servers do not start: the machine's policy is broken", hint: "whoever keeps " + d.Policy.File + " has to mend it"}
+		}
 		return &noError{answer: "servers do not start on this kernel", hint: `the layers marked "servers do not start" above are missing; a newer kernel has them`}
 	}
 	return nil
@@ -127,6 +156,9 @@ func diagnose() (diagnosis, error) {
 		}
 	}
 	d.Supervisor = judgeSupervisor(supervise.Probe())
+	if d.Policy = judgePolicy(); d.Policy.Verdict == "broken" {
+		d.Starts = false
+	}
 	if jailed, ok := errors.AsType[*sandbox.JailedError](sandbox.ProbeOpen()); ok {
 		d.Jailed = jailed.Error()
 	}
@@ -162,6 +194,20 @@ func openAnywhere() []string {
 	}
 }
 
+func writePolicy(w io.Writer, p policyVerdict) {
+	switch p.Verdict {
+	case "broken":
+		fmt.Fprintf(w, "\nPolicy: broken, so nothing starts: %s\n", escape(strings.ReplaceAll(p.Detail, "\n", "; ")))
+	case "none":
+		fmt.Fprintf(w, "\nPolicy: none (%s)\n", escape(p.File))
+	default:
+		fmt.Fprintf(w, "\nPolicy: %s\n", escape(p.File))
+		for _, l := range p.Limits {
+			fmt.Fprintf(w, "  %s\n", escape(l))
+		}
+	}
+}
+
 func writeDiagnosis(w io.Writer, d diagnosis) error {
 	rows := [][]string{}
 	for _, l := range d.Layers {
@@ -193,6 +239,7 @@ func writeDiagnosis(w io.Writer, d diagnosis) error {
 		}
 		fmt.Fprintf(w, "  supervisor: %s\n", escape(d.Supervisor.Without))
 	}
+	writePolicy(w, d.Policy)
 	fmt.Fprintf(w, "\nOpen on every kernel of today:\n")
 	for _, o := range d.Open {
 		fmt.Fprintf(w, "  %s\n", o)

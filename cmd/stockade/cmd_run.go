@@ -87,8 +87,11 @@ func runRun(ctx context.Context, opts *launchOptions, server []string, std stdio
 	for _, w := range l.warnings(opened.Grants) {
 		std.say(sayWarning, w)
 	}
+	if err := l.machine.auditStart(l); err != nil {
+		return err
+	}
 	if l.resolved.Plan.Supervised() {
-		return superviseLogged(opened, l.machine.state, std)
+		return superviseLogged(opened, l.machine, std)
 	}
 	report, err := sandbox.Enter(opened)
 	if err != nil {

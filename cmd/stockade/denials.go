@@ -83,6 +83,8 @@ type denialLog struct {
 	profile string
 	std     stdio
 	folder  string
+	// audit takes each line of the log as well, for the machine's own; nil: no policy asks.
+	audit func(line string) error
 
 	mu       sync.Mutex
 	told     tellLimit
@@ -130,6 +132,11 @@ func (l *denialLog) log(e denialEntry) bool {
 // append says once when it fails: a server goes on without its log.
 func (l *denialLog) append(e denialEntry) bool {
 	err := appendEntry(l.folder, e)
+	if l.audit != nil && e.Call != "" {
+		if auditErr := l.audit(fmt.Sprintf("denial uid=%d profile=%q %s", os.Getuid(), e.Profile, denialText(e))); err == nil {
+			err = auditErr
+		}
+	}
 	if err != nil && !l.deaf {
 		l.deaf = true
 		l.std.say(sayWarning, "refusals are told here alone: "+err.Error())

@@ -162,7 +162,12 @@ func (in *installer) stepPlan(stage packages.Stage, s packages.Step, grants prof
 		name, value, _ := strings.Cut(set, "=")
 		grants.Set = append(grants.Set, profiles.EnvSet{Name: name, Value: literal(value), Position: profiles.InstallPosition})
 	}
-	resolved, err := compile(m.search(), profiles.Install(grants), profiles.Flags{}, facts)
+	search := m.search()
+	search.Policy = nil // its defaults are for servers
+	resolved, err := compile(search, profiles.Install(grants), profiles.Flags{}, facts)
+	if err == nil {
+		err = m.hold(&resolved)
+	}
 	if err != nil {
 		return sandbox.Plan{}, err
 	}
@@ -188,7 +193,7 @@ func runStepChild(std stdio) error {
 		if err != nil {
 			return err
 		}
-		return superviseLogged(opened, m.state, std)
+		return superviseLogged(opened, m, std)
 	}
 	if _, err := sandbox.Enter(opened); err != nil {
 		return err

@@ -24,6 +24,7 @@ type machine struct {
 	data, state, config, cache, runtime string
 	packages                            string // where the store of packages really lies
 	program                             program.Facts
+	policies                            policies
 }
 
 // lookAround gathers what every command needs that deals with profiles.
@@ -46,13 +47,14 @@ func lookAround() (machine, error) {
 	}
 	m.packages = profiles.StorePath(m.data)
 	m.program = program.Facts{Home: m.home, Dir: m.dir, Env: m.env}
-	return m, nil
+	m.policies.system, err = profiles.ReadSystemPolicy(systemPolicyFile(), systemOwner)
+	return m, err
 }
 
 func (m machine) search() profiles.Search {
 	return profiles.Search{
-		Repo: m.repo, Config: m.config, System: "/etc", Dir: m.dir, Packages: m.packages,
-		Denied: m.approvals().Denied,
+		Repo: m.repo, Config: m.config, System: systemFolder, Dir: m.dir, Packages: m.packages,
+		Policy: m.policies.system, Admits: m.policies.admits, Denied: m.approvals().Denied,
 	}
 }
 
@@ -103,6 +105,12 @@ func prepare(ctx context.Context, opts *launchOptions, server []string, who proc
 	if err != nil {
 		return launch{}, err
 	}
+	if err := m.addPolicies(opts.policies); err != nil {
+		return launch{}, err
+	}
+	if err := m.policies.each(func(p *profiles.Policy) error { return p.CheckFlags(opts.grants()) }); err != nil {
+		return launch{}, err
+	}
 	asked := server
 	server, unpacked, err := m.unpack(ctx, opts.profile.value, server, absent, std)
 	if err != nil {
@@ -121,6 +129,9 @@ func prepare(ctx context.Context, opts *launchOptions, server []string, who proc
 	if err != nil {
 		return launch{}, err
 	}
+	if err := m.admit(search, profile); err != nil {
+		return launch{}, err
+	}
 	resolved, err := compile(search, profile, opts.grants(), facts)
 	if err != nil {
 		return launch{}, err
@@ -132,6 +143,10 @@ func prepare(ctx context.Context, opts *launchOptions, server []string, who proc
 		}
 		resolved.Notes = append(slices.Clip(resolved.Notes), word...)
 	}
+	if err := m.hold(&resolved); err != nil {
+		return launch{}, err
+	}
+	resolved.Notes = append(slices.Clip(resolved.Notes), policyNotes(m.policies.all())...)
 	l := launch{machine: m, packaged: unpacked, resolved: resolved, source: profile.File}
 	if l.source == "" {
 		l.source = "no profile matches this command"

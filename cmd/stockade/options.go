@@ -54,6 +54,7 @@ func (o *once) check(name string) error {
 type launchOptions struct {
 	profile                                             once
 	roots, read, write, exec, egress, listen, unix, env many
+	policies                                            many
 }
 
 // check finds flags that took a word that is not theirs: the next flag, or the value of a
@@ -75,6 +76,7 @@ func (o *launchOptions) check() error {
 		{"listen", o.listen},
 		{"unix", o.unix},
 		{"env", o.env},
+		{"policy", o.policies},
 	} {
 		for _, v := range f.values {
 			if strings.HasPrefix(v, "-") {
@@ -108,6 +110,7 @@ func (o *launchOptions) flags() []cli.Flag {
 		&cli.GenericFlag{Name: "listen", Value: &o.listen, Usage: "`PORT` also grant binding this TCP port"},
 		&cli.GenericFlag{Name: "unix", Value: &o.unix, Usage: "`PATH` also grant connecting to this Unix socket"},
 		&cli.GenericFlag{Name: "env", Value: &o.env, Usage: "`NAME[=VALUE]` also pass, or set, this variable"},
+		&cli.GenericFlag{Name: "policy", Value: &o.policies, Usage: "`FILE` also hold the plan to this policy; may be repeated"},
 	}
 }
 

@@ -91,6 +91,9 @@ func (in *installer) allowScripts(name string, r *packages.Request) error {
 	if err != nil || p == nil {
 		return err
 	}
+	if err := in.machine.admit(search, p); err != nil {
+		return err
+	}
 	if p, err = search.Complete(p); err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ func (in *installer) trustScripts(search profiles.Search, name string, r package
 	case word == profiles.Denied:
 		return &deniedError{p.File, since}
 	case word == profiles.Allowed:
-		return nil
+		return in.machine.policies.each(func(policy *profiles.Policy) error { return policy.CheckApproval(p.File) })
 	}
 	refused := &repositoryError{file: p.File, than: shownFile(base), ask: askFor(p.File, nil)}
 	for _, c := range changes {

@@ -27,12 +27,23 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	testscript.Main(m, map[string]func(){
-		"stockade": main,
+		"stockade": func() {
+			machineOfTests()
+			main()
+		},
 		// kernel-without CALL ERRNO COMMAND...: a kernel that answers ERRNO to CALL.
 		"kernel-without": kernelWithout,
 		// ordinary COMMAND...: without root's power to read everybody's files.
 		"ordinary": ordinary,
 	})
+}
+
+// machineOfTests puts a folder of the script's in the place of /etc, and this user in that of
+// its owner. The command itself takes no word for either.
+func machineOfTests() {
+	if folder := os.Getenv("TEST_SYSTEM"); folder != "" {
+		systemFolder, systemOwner = folder, os.Getuid()
+	}
 }
 
 func TestScripts(t *testing.T) {
@@ -50,6 +61,7 @@ func TestScripts(t *testing.T) {
 			"nulfile":  never(nulFile),
 			"bombfile": never(bombFile),
 			"listen":   never(listenOn),
+			"expand":   never(expand),
 		},
 	})
 }
@@ -77,6 +89,16 @@ func never(do func(*testscript.TestScript, []string)) func(*testscript.TestScrip
 			ts.Fatalf("the command takes no !")
 		}
 		do(ts, args)
+	}
+}
+
+// expand writes the value of $WORK into files.
+func expand(ts *testscript.TestScript, args []string) {
+	for _, name := range args {
+		file := ts.MkAbs(name)
+		text, err := os.ReadFile(file)
+		ts.Check(err)
+		ts.Check(os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "$WORK", ts.Getenv("WORK"))), 0o600))
 	}
 }
 

@@ -149,10 +149,13 @@ func readSystemFile(path string) ([]byte, error) {
 }
 
 // superviseLogged supervises a server whose refusals are told and logged.
-func superviseLogged(opened *sandbox.Opened, state string, std stdio) error {
+func superviseLogged(opened *sandbox.Opened, m machine, std stdio) error {
 	lines := newSpool(std.err)
 	defer lines.close()
-	denials := openDenialLog(state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: lines})
+	denials := openDenialLog(m.state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: lines})
 	defer denials.close()
+	if m.policies.auditsDenials() {
+		denials.audit = toSystemLog
+	}
 	return superviseServer(opened, denials.deny, std)
 }

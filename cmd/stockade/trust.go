@@ -81,6 +81,9 @@ func (m machine) trust(search profiles.Search, c comparison) ([]string, error) {
 		return nil, err
 	}
 	if word == profiles.Allowed {
+		if err := m.policies.each(func(p *profiles.Policy) error { return p.CheckApproval(c.profile.File) }); err != nil {
+			return nil, err
+		}
 		return []string{fmt.Sprintf("%s grants more than %s; you allowed it on %s", c.profile.File, shownFile(base.Profile), since.Local().Format(time.DateOnly))}, nil
 	}
 	refused := &repositoryError{file: c.profile.File, than: shownFile(base.Profile), ask: askFor(c.profile.File, c.server)}
