@@ -71,6 +71,10 @@ var rooms = map[string]room{
 		other: []string{"go.yaml.in/yaml/v4", "github.com/opencontainers/runtime-spec", "github.com/google/jsonschema-go", "github.com/google/renameio/v2"},
 		not:   offline,
 	},
+	"profiles/hostconfig": {
+		other: []string{"github.com/pelletier/go-toml/v2", "github.com/tailscale/hujson", "go.yaml.in/yaml/v4"},
+		not:   append([]string{"os", "path/filepath"}, offline...),
+	},
 	"cmd/stockade": {
 		rooms: []string{
 			"profiles", "sandbox", "sandbox/egress", "sandbox/packages", "sandbox/program", "sandbox/supervise", "sandbox/verify", "seccomp",

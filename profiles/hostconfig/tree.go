@@ -1,0 +1,135 @@
+package hostconfig
+
+import (
+	"bytes"
+	"slices"
+)
+
+type kind uint8
+
+const (
+	text  kind = iota
+	plain      // number, true, false, null, date
+	list
+	table
+)
+
+// node is a value of any of the three syntaxes, with the bytes that write it.
+type node struct {
+	kind kind
+	text string // what text says; how plain is written
+	// lead is where the value begins as a list's item: its dash, where items have one.
+	lead, start, end int
+	// block is a list of dashes, or a table without brackets: neither has an end.
+	block   bool
+	odd     string // why its bytes cannot be moved or changed; "" when they can
+	shared  string // which YAML sign makes it depend on another place; "" for none
+	items   []*node
+	members []member
+}
+
+// member is a key and its value.
+type member struct {
+	key string
+	// lead is where the member begins: its key, or the first part of a dotted one.
+	lead, keyStart, keyEnd int
+	value                  *node
+}
+
+// same compares what two trees say. Order counts, layout does not.
+func same(a, b *node) bool {
+	return a.kind == b.kind && a.text == b.text && a.shared == b.shared &&
+		slices.EqualFunc(a.items, b.items, same) &&
+		slices.EqualFunc(a.members, b.members, func(x, y member) bool {
+			return x.key == y.key && same(x.value, y.value)
+		})
+}
+
+// find returns the last member with a key, as hosts read it, and how many have that key.
+func (n *node) find(key string) (last *member, count int) {
+	for i := range n.members {
+		if n.members[i].key == key {
+			last, count = &n.members[i], count+1
+		}
+	}
+	return last, count
+}
+
+// anyShared returns the first sign in a tree that makes it depend on another place.
+func (n *node) anyShared() *node {
+	if n.shared != "" {
+		return n
+	}
+	for _, item := range n.items {
+		if bad := item.anyShared(); bad != nil {
+			return bad
+		}
+	}
+	for i := range n.members {
+		if bad := n.members[i].value.anyShared(); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// splice replaces the bytes from start to end.
+type splice struct {
+	start, end int
+	text       string
+}
+
+// apply makes changes that do not overlap.
+func apply(src []byte, changes []splice) []byte {
+	changes = slices.Clone(changes)
+	slices.SortFunc(changes, func(a, b splice) int { return a.start - b.start })
+	var out bytes.Buffer
+	at := 0
+	for _, c := range changes {
+		out.Write(src[at:c.start])
+		out.WriteString(c.text)
+		at = c.end
+	}
+	out.Write(src[at:])
+	return out.Bytes()
+}
+
+// lineEnd is how the line around an offset ends; "\n" where no line does.
+func lineEnd(src []byte, offset int) string {
+	at := bytes.IndexByte(src[offset:], '\n')
+	if at >= 0 {
+		at += offset
+	} else {
+		at = bytes.LastIndexByte(src[:offset], '\n')
+	}
+	if at > 0 && src[at-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// blankBefore is the run of blanks and line ends right before an offset, from its last line
+// end on. One without a line end is returned whole.
+func blankBefore(src []byte, offset int) string {
+	start := offset
+	for start > 0 && bytes.IndexByte([]byte(" \t\r\n"), src[start-1]) >= 0 {
+		start--
+	}
+	run := src[start:offset]
+	if at := bytes.LastIndexByte(run, '\n'); at >= 0 {
+		if at > 0 && run[at-1] == '\r' {
+			at--
+		}
+		run = run[at:]
+	}
+	return string(run)
+}
+
+// only tells whether a range holds nothing but the given signs.
+func only(src []byte, start, end int, signs string) bool {
+	return start <= end && len(bytes.Trim(src[start:end], signs)) == 0
+}
+
+// maxDepth bounds nesting in every syntax. Session state beside the servers nests some
+// tens deep; parsers that call themselves end the process at some millions.
+const maxDepth = 500
