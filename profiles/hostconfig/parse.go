@@ -23,6 +23,10 @@ func syntaxOf(f Format) syntax {
 	switch f {
 	case JSON:
 		return jsonSyntax{}
+	case TOML:
+		return tomlSyntax{}
+	case YAML:
+		return yamlSyntax{}
 	}
 	return nil
 }
