@@ -1,17 +1,21 @@
 package hostconfig_test
 
 import (
-	"fmt"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"stockade/profiles/hostconfig"
 )
 
-// placeIn returns the first place of the host that a folder is called after in which the
-// file has servers, then what its content suggests, then the host's first of that syntax.
+var update = flag.Bool("update", false, "write the wrapped forms in testdata anew")
+
+// placeIn returns the place of the host that a folder is called after in which the file has
+// most servers, then what its content suggests, then the host's first of that syntax.
 func placeIn(t *testing.T, folder, file string, src []byte) hostconfig.Place {
 	t.Helper()
 	format := hostconfig.JSON
@@ -29,10 +33,24 @@ func placeIn(t *testing.T, folder, file string, src []byte) hostconfig.Place {
 			}
 		}
 	}
+	best, found := 0, hostconfig.Place{}
 	for _, p := range places {
-		if f, err := hostconfig.Parse(file, src, p); err == nil && len(f.Servers) > 0 {
-			return p
+		f, err := hostconfig.Parse(file, src, p)
+		if err != nil {
+			t.Fatal(err)
 		}
+		servers := 0
+		for _, s := range f.Servers {
+			if s.Kind != hostconfig.Wrong {
+				servers++
+			}
+		}
+		if servers > best {
+			best, found = servers, p
+		}
+	}
+	if best > 0 {
+		return found
 	}
 	guess, ok, err := hostconfig.Guess(file, src)
 	if err != nil {
@@ -44,11 +62,12 @@ func placeIn(t *testing.T, folder, file string, src []byte) hostconfig.Place {
 	return guess
 }
 
-// count is a line of the table that TestFolder prints.
+// count is a line of the table of a folder.
 type count struct{ files, servers, wrapped, remote, empty, builtin, left int }
 
 // testFolder runs a round trip over HOST/FILE below a folder.
-func testFolder(t *testing.T, folder string) {
+func testFolder(t *testing.T, folder string, look func(*testing.T, string, []byte)) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*", "*.*"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s: no files (%v)", folder, err)
@@ -67,7 +86,7 @@ func testFolder(t *testing.T, folder string) {
 			}
 			p := placeIn(t, host, name, src)
 			wrapped := roundTrip(t, name, src, p)
-			golden(t, file, wrapped)
+			look(t, file, wrapped)
 			f, err := hostconfig.Parse(name, src, p)
 			if err != nil {
 				t.Fatal(err)
@@ -112,24 +131,37 @@ func (c *count) add(t *testing.T, f *hostconfig.File) {
 	}
 }
 
-// golden compares a wrapped file with FILE.wrapped, where that is there or -update is set.
+// golden compares a wrapped file with FILE.wrapped.
 func golden(t *testing.T, file string, wrapped []byte) {
 	t.Helper()
+	if *update {
+		if err := os.WriteFile(file+".wrapped", wrapped, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	want, err := os.ReadFile(file + ".wrapped")
 	if err != nil {
-		return
+		t.Fatal(err)
 	}
-	if string(want) != string(wrapped) {
-		t.Errorf("%s: wrapped:\n%s", file, fmt.Sprintf("%q", wrapped))
+	if diff := cmp.Diff(string(want), string(wrapped)); diff != "" {
+		t.Errorf("%s.wrapped (-want +got):\n%s", file, diff)
 	}
 }
 
-// TestFolder runs over a folder of the files of others, which do not belong to the module:
-// HOST/FILE below STOCKADE_HOST_CONFIGS.
-func TestFolder(t *testing.T) {
-	folder := os.Getenv("STOCKADE_HOST_CONFIGS")
-	if folder == "" {
-		folder = "testdata/hosts"
+// TestHosts runs over files of the module's own: HOST/FILE, and the wrapped form beside it.
+func TestHosts(t *testing.T) {
+	testFolder(t, "testdata/hosts", golden)
+	for _, h := range hostconfig.Hosts {
+		if files, err := filepath.Glob(filepath.Join("testdata/hosts", h.Name, "*")); err != nil || len(files) == 0 {
+			t.Errorf("%s: no test file (%v)", h.Name, err)
+		}
 	}
-	testFolder(t, folder)
+}
+
+// TestOthersFiles runs over files that are not the module's: HOST/FILE below the folder
+// that STOCKADE_HOST_CONFIGS names. Without one there is nothing more to look at.
+func TestOthersFiles(t *testing.T) {
+	if folder := os.Getenv("STOCKADE_HOST_CONFIGS"); folder != "" {
+		testFolder(t, folder, func(*testing.T, string, []byte) {})
+	}
 }

@@ -190,7 +190,7 @@ func (r entryReader) settings() {
 		if m.value.kind == list || m.value.kind == table || m.value.null() {
 			continue
 		}
-		v := Variable{Name: m.key, Value: Secret{m.value.text}}
+		v := Variable{Name: m.key, Value: Secret{&m.value.text}}
 		v.Line, v.Column = lineColumn(r.file.src, m.keyStart)
 		s.Env = append(s.Env, v)
 	}

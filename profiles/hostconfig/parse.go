@@ -46,6 +46,12 @@ type File struct {
 	root   *node
 }
 
+// String returns the file's name: its text may hold secrets.
+func (f *File) String() string { return f.Name }
+
+// GoString returns the file's name.
+func (f *File) GoString() string { return f.Name }
+
 // maxSize bounds a file. State files with years of history stay below some ten megabytes.
 const maxSize = 64 << 20
 

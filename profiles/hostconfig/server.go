@@ -1,6 +1,7 @@
 package hostconfig
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -54,11 +55,15 @@ type Variable struct {
 	Line, Column int
 }
 
-// Secret is text that is never shown by accident: every way of printing it gives the same
-// word.
-type Secret struct{ value string }
+// Secret is text that is never shown by accident: every way of printing and encoding it
+// gives the same word. It is behind a pointer because fmt calls no method of a field that is
+// not exported, and follows no pointer there.
+type Secret struct{ value *string }
 
 const hidden = "(hidden)"
+
+// Format writes the word that stands for every value, whatever the verb.
+func (Secret) Format(s fmt.State, _ rune) { fmt.Fprint(s, hidden) }
 
 // String returns the word that stands for every value.
 func (Secret) String() string { return hidden }
@@ -70,7 +75,12 @@ func (Secret) GoString() string { return hidden }
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // Reveal returns the value, for comparing and moving it.
-func (s Secret) Reveal() string { return s.value }
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
 
 // Wrapping is what stands before a wrapped server's own command line.
 type Wrapping struct {
