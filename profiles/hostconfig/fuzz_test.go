@@ -36,12 +36,13 @@ func decodeYAML(src []byte) (out map[string]any, err error) {
 }
 
 // check does everything to one text: it must not panic, and what comes out must keep the
-// promises of the package, seen from outside.
-func check(t *testing.T, src []byte, p hostconfig.Place, decode decoder) {
+// promises of the package, seen from outside. It returns how many entries were wrapped.
+func check(t *testing.T, src []byte, p hostconfig.Place, decode decoder) int {
+	t.Helper()
 	f, err := hostconfig.Parse("f", src, p)
 	if err != nil {
 		positioned(t, err)
-		return
+		return 0
 	}
 	var refs []hostconfig.Ref
 	var edits []hostconfig.Edit
@@ -88,6 +89,7 @@ func check(t *testing.T, src []byte, p hostconfig.Place, decode decoder) {
 	if back, err := wrapped.Unwrap(refs...); err != nil || !bytes.Equal(back, src) {
 		t.Fatalf("unwrapping\n%q gave\n%q, not\n%q (%v)", out, back, src, err)
 	}
+	return len(refs)
 }
 
 // positioned wants an error of the package.
@@ -127,6 +129,7 @@ func checkDecoded(t *testing.T, src, out []byte, s *hostconfig.Server, p hostcon
 }
 
 func fuzzFormat(f *testing.F, format hostconfig.Format, layouts []layout, decode decoder) {
+	f.Helper()
 	var places []hostconfig.Place
 	for _, h := range hostconfig.Hosts {
 		for _, p := range h.Files {

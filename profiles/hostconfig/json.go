@@ -1,10 +1,10 @@
 package hostconfig
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/tailscale/hujson"
 )
@@ -40,7 +40,7 @@ func jsonProblem(src []byte, err error) *problem {
 func offsetOf(src []byte, line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
-		next := strings.IndexByte(string(src[at:]), '\n')
+		next := bytes.IndexByte(src[at:], '\n')
 		if next < 0 {
 			return len(src)
 		}

@@ -27,6 +27,7 @@ func syntaxOf(f Format) syntax {
 		return tomlSyntax{}
 	case YAML:
 		return yamlSyntax{}
+	case Script:
 	}
 	return nil
 }
@@ -114,10 +115,11 @@ func (f *File) shape(s *Shape) {
 	f.walk(f.root, s.Path, "", nil, func(n *node, project string, blocked *problem) {
 		switch {
 		case n.kind == table && !s.List:
+			counts := n.counts()
 			for i := range n.members {
 				m := &n.members[i]
 				hold := blocked
-				if _, count := n.find(m.key); count > 1 {
+				if counts[m.key] > 1 {
 					hold = &problem{m.lead, "this name is written twice: hosts take the last, people the first", "remove one"}
 				}
 				f.Servers = append(f.Servers, f.server(Ref{project, m.key}, m.keyStart, m.value, s.Keys, hold))
@@ -156,21 +158,18 @@ func (f *File) walk(n *node, path []string, project string, blocked *problem, vi
 	if n.kind != table {
 		return
 	}
+	counts, seen := n.counts(), map[string]int{}
 	for i := range n.members {
 		m := &n.members[i]
-		if path[0] != "*" && path[0] != m.key {
-			continue
-		}
-		last, count := n.find(m.key)
-		if last != m {
-			continue
+		if seen[m.key]++; path[0] != "*" && path[0] != m.key || seen[m.key] < counts[m.key] {
+			continue // hosts take the last
 		}
 		below, hold := project, blocked
 		if path[0] == "*" {
 			below = m.key
 		}
-		if count > 1 && hold == nil {
-			hold = &problem{m.lead, fmt.Sprintf("%q is written twice: hosts take the last, people the first", path[0]), "remove one"}
+		if counts[m.key] > 1 && hold == nil {
+			hold = &problem{m.lead, fmt.Sprintf("%q is written twice: hosts take the last, people the first", m.key), "remove one"}
 		}
 		f.walk(m.value, path[1:], below, hold, visit)
 	}

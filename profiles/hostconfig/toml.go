@@ -18,7 +18,7 @@ func (tomlSyntax) read(src []byte) (*node, *problem) {
 	if err := toml.Unmarshal(src, &all); err != nil {
 		return nil, tomlProblem(src, err)
 	}
-	d := &tomlDocument{src: src, root: &node{kind: table, block: true}}
+	d := &tomlDocument{src: src, root: &node{kind: table, block: true}, opened: map[*node]map[string]*node{}}
 	d.parser.Reset(src)
 	current := d.root
 	for d.parser.NextExpression() {
@@ -30,6 +30,7 @@ func (tomlSyntax) read(src []byte) (*node, *problem) {
 			current = d.openItem(e.Key())
 		case unstable.KeyValue:
 			d.set(current, e)
+		default: // comments are not asked for, and nothing else stands alone
 		}
 	}
 	if d.parser.Error() != nil || d.bad != nil {
@@ -57,6 +58,9 @@ type tomlDocument struct {
 	parser unstable.Parser
 	root   *node
 	bad    *node // a value that could not be placed; nil for none
+	// opened are the tables that headers and dotted keys have gone through, so that a file
+	// of many costs no more than its length.
+	opened map[*node]map[string]*node
 }
 
 // member returns what a key of a table holds, in a list of tables its last item.
@@ -68,12 +72,17 @@ func (d *tomlDocument) member(n *node, key *unstable.Node, lead int) *node {
 		d.bad = n
 		return &node{kind: table, block: true}
 	}
-	if m, _ := n.find(string(key.Data)); m != nil {
-		return m.value
+	name := string(key.Data)
+	if inner := d.opened[n][name]; inner != nil {
+		return inner
 	}
 	start, end := rawRange(key)
 	inner := &node{kind: table, block: true, lead: lead, start: start, end: end}
-	n.members = append(n.members, member{key: string(key.Data), lead: lead, keyStart: start, keyEnd: end, value: inner})
+	n.members = append(n.members, member{key: name, lead: lead, keyStart: start, keyEnd: end, value: inner})
+	if d.opened[n] == nil {
+		d.opened[n] = map[string]*node{}
+	}
+	d.opened[n][name] = inner
 	return inner
 }
 

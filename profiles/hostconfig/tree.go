@@ -55,6 +55,15 @@ func (n *node) find(key string) (last *member, count int) {
 	return last, count
 }
 
+// counts says how many members have each key.
+func (n *node) counts() map[string]int {
+	out := make(map[string]int, len(n.members))
+	for i := range n.members {
+		out[n.members[i].key]++
+	}
+	return out
+}
+
 // anyShared returns the first sign in a tree that makes it depend on another place.
 func (n *node) anyShared() *node {
 	if n.shared != "" {
