@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -48,6 +49,7 @@ func check(t *testing.T, src []byte, p hostconfig.Place, decode decoder) int {
 	var edits []hostconfig.Edit
 	for i := range f.Servers {
 		s := &f.Servers[i]
+		checkVariables(t, f, s, p)
 		edit := hostconfig.Edit{Ref: s.Ref, Launcher: "/opt/x y/stockade", Words: []string{"--profile", "p q\"\\é"}}
 		out, err := f.Wrap(edit)
 		if err != nil {
@@ -128,7 +130,33 @@ func checkDecoded(t *testing.T, src, out []byte, s *hostconfig.Server, p hostcon
 	}
 }
 
-func fuzzFormat(f *testing.F, format hostconfig.Format, layouts []layout, decode decoder) {
+// checkVariables replaces and removes every variable of an entry.
+func checkVariables(t *testing.T, f *hostconfig.File, s *hostconfig.Server, p hostconfig.Place) {
+	t.Helper()
+	for i, v := range s.Env {
+		for _, change := range []func() ([]byte, error){
+			func() ([]byte, error) { return f.ReplaceVariable(s.Ref, v.Name, "${other} \"\\") },
+			func() ([]byte, error) { return f.RemoveVariable(s.Ref, v.Name) },
+		} {
+			out, err := change()
+			if err != nil {
+				positioned(t, err)
+				continue
+			}
+			after, err := hostconfig.Parse("f", out, p)
+			if err != nil {
+				t.Fatalf("after a variable was changed: %v in\n%q", err, out)
+			}
+			for _, other := range after.Servers {
+				if other.Ref == s.Ref && len(other.Env) == len(s.Env) && other.Env[i].Value.Reveal() != "${other} \"\\" {
+					t.Fatalf("the variable %q keeps its value in\n%q", v.Name, out)
+				}
+			}
+		}
+	}
+}
+
+func fuzzFormat(f *testing.F, format hostconfig.Format, layouts []layout, write func(dice) (string, int), decode decoder) {
 	f.Helper()
 	var places []hostconfig.Place
 	for _, h := range hostconfig.Hosts {
@@ -145,6 +173,16 @@ func fuzzFormat(f *testing.F, format hostconfig.Format, layouts []layout, decode
 			f.Add([]byte(l.after), byte(which))
 		}
 	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range 40 {
+		src, _ := write(dice{rng, []string{"\n", "\r\n"}[i%2]})
+		for which, p := range places {
+			if len(p.Shapes) == 1 && slices.Contains([]string{".mcp.json", ".codex/config.toml", "goose/config.yaml"}, p.Path) {
+				f.Add([]byte(src), byte(which))
+				break
+			}
+		}
+	}
 	f.Fuzz(func(t *testing.T, src []byte, which byte) {
 		check(t, src, places[int(which)%len(places)], decode)
 		if _, _, err := hostconfig.Guess("f."+format.String(), src); err != nil {
@@ -153,8 +191,8 @@ func fuzzFormat(f *testing.F, format hostconfig.Format, layouts []layout, decode
 	})
 }
 
-func FuzzJSON(f *testing.F) { fuzzFormat(f, hostconfig.JSON, jsonLayouts, decodeJSON) }
+func FuzzJSON(f *testing.F) { fuzzFormat(f, hostconfig.JSON, jsonLayouts, dice.json, decodeJSON) }
 
-func FuzzTOML(f *testing.F) { fuzzFormat(f, hostconfig.TOML, tomlLayouts, decodeTOML) }
+func FuzzTOML(f *testing.F) { fuzzFormat(f, hostconfig.TOML, tomlLayouts, dice.toml, decodeTOML) }
 
-func FuzzYAML(f *testing.F) { fuzzFormat(f, hostconfig.YAML, yamlLayouts, decodeYAML) }
+func FuzzYAML(f *testing.F) { fuzzFormat(f, hostconfig.YAML, yamlLayouts, dice.yaml, decodeYAML) }

@@ -87,7 +87,7 @@ func (d dice) json() (file string, commands int) {
 			members = append(members, d.member("args", d.jsonList(d.IntN(4))))
 		}
 		if d.IntN(2) > 0 {
-			members = append(members, d.member("env", d.jsonTable(d.member("args", d.jsonList(2)))), d.member("type", `"stdio"`))
+			members = append(members, d.member("env", d.jsonTable(d.member("K", d.jsonText(d.word())), d.member("L", d.jsonText(d.word())), d.member("args", d.jsonList(2)))), d.member("type", `"stdio"`))
 		}
 		servers = append(servers, d.member(fmt.Sprintf("s%d é", i), d.jsonTable(members...)))
 		commands++
@@ -146,7 +146,7 @@ func (d dice) toml() (file string, commands int) {
 		switch d.IntN(3) {
 		case 0:
 			fmt.Fprintf(&out, "[ mcp_servers . %s ]%s%s%s", name, after, d.shuffled(after+d.maybe(d.end)+d.maybe("\t"), members...), after)
-			out.WriteString(d.maybe("[mcp_servers." + name + ".env]" + d.end + "command = 'k'" + after))
+			out.WriteString(d.maybe("[mcp_servers." + name + ".env]" + d.end + "command = " + d.tomlText(d.word()) + after))
 		case 1:
 			for i, m := range members {
 				members[i] = "mcp_servers." + name + d.one(".", " . ") + m
@@ -206,6 +206,7 @@ func (d dice) yaml() (file string, commands int) {
 			members = append(members, "args:"+d.yamlList(d.IntN(4), inner))
 		}
 		out += fmt.Sprintf("%ss%d:%s%s%s%s", indent, i, d.end, inner, d.shuffled(d.end+d.maybe(d.end)+inner, members...), d.end)
+		out += d.maybe(inner + "envs: {K: " + d.yamlText(d.word()) + ", 'L' : " + d.yamlText(d.word()) + "} # c" + d.end)
 		commands++
 	}
 	return out + d.maybe("y: z"), commands

@@ -18,6 +18,7 @@ func TestUnwrapRewritten(t *testing.T) {
 		{"an added list, minified", ".mcp.json", entry(`"command":"stockade","args":["run","--","x"]`), entry(`"command":"x","args":[]`)},
 		{"an added list with a word more", ".mcp.json", entry(`"command": "stockade", "args": [ "run", "--", "x", "y"]`), entry(`"command": "x", "args": [ "y"]`)},
 		{"an added list that was moved", ".mcp.json", entry(`"args": [ "run", "--", "x"], "command": "stockade"`), entry(`"args": [ ], "command": "x"`)},
+		{"an added list, blanks inside its brackets", ".mcp.json", entry(`"command": "stockade", "args": [ "run", "--", "x" ]`), entry(`"command": "x", "args": [  ]`)},
 		{"a key between", ".mcp.json", entry(`"command": "stockade", "cwd": "/", "args": [ "run", "--", "x"]`), entry(`"command": "x", "cwd": "/", "args": [ ]`)},
 		{"a trailing comma", ".mcp.json", entry(`"command":"stockade","args":["run","--","x" , ]`), entry(`"command":"x","args":[ ]`)},
 		{"other words", ".mcp.json", entry(`"command":"/a b/stockade","args":["run","--profile","p","--root","/","--","x","--","y"]`), entry(`"command":"x","args":["--","y"]`)},
