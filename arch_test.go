@@ -77,10 +77,11 @@ var rooms = map[string]room{
 	},
 	"cmd/stockade": {
 		rooms: []string{
-			"profiles", "sandbox", "sandbox/egress", "sandbox/packages", "sandbox/program", "sandbox/supervise", "sandbox/verify", "seccomp",
+			"profiles", "profiles/hostconfig", "sandbox", "sandbox/egress", "sandbox/packages", "sandbox/program", "sandbox/supervise", "sandbox/verify", "seccomp",
 		},
 		other: []string{
 			"github.com/urfave/cli/v2", "golang.org/x/term", "golang.org/x/sys/unix", "github.com/opencontainers/runtime-spec",
+			"github.com/aymanbagabas/go-udiff", "github.com/google/renameio/v2",
 		},
 		not: []string{"net/http"},
 	},

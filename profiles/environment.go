@@ -210,3 +210,21 @@ func secretLike(name string) bool {
 	}
 	return false
 }
+
+// Passes tells whether an entry of environment.pass lets a variable through.
+func Passes(entry, name string) bool { return passes(entry, name) }
+
+// NeverPassed says why no profile lets a variable of the host through to a server; "" when one
+// may.
+func NeverPassed(name string) string {
+	if key := made(name); key != "" {
+		return "stockade makes it (" + key + ")"
+	}
+	if bad := checkVariable(name); bad != nil {
+		return "it is no variable's name"
+	}
+	if why := decides(name); why != "" {
+		return why
+	}
+	return ""
+}

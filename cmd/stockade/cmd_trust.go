@@ -185,10 +185,9 @@ func (m machine) question(file string, p program.Program, server []string) (ques
 		return question{}, err
 	}
 	if server == nil {
-		if p.File, err = ownProgram(); err != nil {
+		if p, err = standIn(); err != nil {
 			return question{}, err
 		}
-		p.Argv = []string{p.File}
 		if whole.UsesRoots() {
 			top, err := filepath.Abs(filepath.Join(filepath.Dir(file), "../.."))
 			if err != nil {
@@ -218,6 +217,13 @@ func (m machine) question(file string, p program.Program, server []string) (ques
 	}
 	q.changes, q.than = changes, shownFile(base.Profile)
 	return q, nil
+}
+
+// standIn is a program in the place of one that is not known: it makes no difference between
+// two plans.
+func standIn() (program.Program, error) {
+	self, err := ownProgram()
+	return program.Program{File: self, Argv: []string{self}}, err
 }
 
 // standIns gives a value to each secret that is not set here: hosts set them, and a

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"stockade/profiles/hostconfig"
+)
+
+const wrapAbout = `
+DESCRIPTION
+    Puts "stockade run --" in front of the servers in hosts' configuration files. Without FILE
+    it looks at every known file on this machine: your own, and those of the project in this
+    folder. It shows what it would change, each server with its profile and what that grants,
+    and what stays as it is and why; then it asks.
+
+    Nothing else in a file changes: comments, order, layout, unknown keys and placeholders stay
+    byte for byte, and "stockade unwrap" gives the same bytes back. A copy of each file is kept
+    in $XDG_STATE_HOME/stockade/backups. A file that its host writes meanwhile is left alone.
+
+    A server whose package or command has a profile gets that one. For another one a first
+    profile is written to $XDG_CONFIG_HOME/stockade/profiles: its runtime, its folder arguments
+    and its variables, and no network. In a repository's file it gets its own program and
+    runtime alone. Variables that an entry sets go on to the server (--env, or the profile).
+
+    Your own files get the full path of this program, a repository's files the bare name.
+    Remote servers, containers and shells are told and left.
+
+    With --dry-run: a unified diff, with values of variables masked, and nothing is written.
+` + hostStatus + `
+EXAMPLES
+    stockade wrap --dry-run
+    stockade wrap --host claude-code --server filesystem
+    stockade wrap .mcp.json
+`
+
+const unwrapAbout = `
+DESCRIPTION
+    Takes "stockade run --" away from the servers in hosts' configuration files, all or those
+    that are named. The files are then what they were. Profiles stay.
+` + hostStatus + `
+EXAMPLES
+    stockade unwrap
+    stockade unwrap --host cursor --yes
+`
+
+const hostStatus = `
+EXIT STATUS
+    0    done, or nothing to do
+    1    the answer was no, or a file could not be changed; the others are
+    125  nothing was done; the error says why
+`
+
+// hostOptions say which entries of which files are meant.
+type hostOptions struct {
+	yes, dryRun    bool
+	hosts, servers many
+}
+
+func (o *hostOptions) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.GenericFlag{Name: "host", Value: &o.hosts, Usage: "`NAME` only this host's files; may be repeated"},
+		&cli.GenericFlag{Name: "server", Value: &o.servers, Usage: "`NAME` only servers of this name; may be repeated"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "print a diff and change nothing", Destination: &o.dryRun},
+		&cli.BoolFlag{Name: "yes", Usage: "do not ask", Destination: &o.yes},
+	}
+}
+
+func newWrapCommand(c *call) *cli.Command {
+	return newHostCommand(c, "stockade wrap", wrapAbout, runWrap)
+}
+
+func newUnwrapCommand(c *call) *cli.Command {
+	return newHostCommand(c, "stockade unwrap", unwrapAbout, runUnwrap)
+}
+
+func newHostCommand(c *call, path, about string, run func(*hostOptions, []string, stdio) error) *cli.Command {
+	opts := &hostOptions{}
+	return &cli.Command{
+		UsageText: path + " [--host NAME]... [--server NAME]... [--dry-run] [--yes] [FILE...]", Description: about, Flags: opts.flags(),
+		Action: func(ctx *cli.Context) error {
+			if err := c.noServer(ctx); err != nil {
+				return err
+			}
+			words, err := c.words(ctx, 0, ctx.Args().Len())
+			if err != nil {
+				return err
+			}
+			return run(opts, words, c.stdio)
+		},
+	}
+}
+
+// hostFilesFor are the files that a command line means. A known file that cannot be read is
+// told and left out; one that was named is an error.
+func (m machine) hostFilesFor(opts *hostOptions, names []string, std stdio) ([]hostFile, error) {
+	if len(names) == 0 {
+		found, err := m.hostFiles(opts.hosts)
+		if err != nil {
+			return nil, err
+		}
+		return slices.DeleteFunc(found, func(f hostFile) bool {
+			if f.err != nil {
+				std.say(sayWarning, "left as it is: "+oneLine(f.err))
+			}
+			return f.err != nil
+		}), nil
+	}
+	if len(opts.hosts) > 0 {
+		return nil, &usageError{problem: "--host and a file are both given", hint: "leave one of them out"}
+	}
+	var out []hostFile
+	for _, name := range names {
+		f, err := namedHostFile(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+func (o *hostOptions) means(s *hostconfig.Server) bool {
+	return len(o.servers) == 0 || slices.Contains(o.servers, s.Name)
+}
+
+// rewrite is what becomes of one file.
+type rewrite struct {
+	file    *hostFile
+	after   []byte
+	changes []change
+}
+
+func runWrap(opts *hostOptions, names []string, std stdio) error {
+	m, err := lookAround()
+	if err != nil {
+		return err
+	}
+	files, err := m.hostFilesFor(opts, names, std)
+	if err != nil {
+		return err
+	}
+	self, err := ownProgram()
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	var todo []rewrite
+	var rows [][]string
+	for i := range files {
+		f := &files[i]
+		r := rewrite{file: f}
+		for j := range f.file.Servers {
+			s := m.judgeServer(f, &f.file.Servers[j])
+			if !opts.means(s.entry) {
+				continue
+			}
+			if s.standing != standsOpen {
+				rows = append(rows, planRow(&s, "stays", oneOf(s.why, "jailed already")))
+				continue
+			}
+			launcher := self
+			if f.scope == hostconfig.Project {
+				launcher = "stockade"
+			}
+			c, err := m.change(&s, launcher, taken)
+			if err != nil {
+				rows = append(rows, planRow(&s, "stays", oneLine(err)))
+				continue
+			}
+			// One entry that cannot be wrapped does not keep the others from it.
+			if _, err := f.file.Wrap(c.edit); err != nil {
+				rows = append(rows, planRow(&s, "stays", oneLine(hostError(err))))
+				continue
+			}
+			r.changes = append(r.changes, c)
+			rows = append(rows, planRow(&s, "wrap", strings.Join(append([]string{m.planText(&c)}, c.notes...), "; ")))
+		}
+		if len(r.changes) == 0 {
+			continue
+		}
+		var edits []hostconfig.Edit
+		for _, c := range r.changes {
+			edits = append(edits, c.edit)
+		}
+		if r.after, err = f.file.Wrap(edits...); err != nil {
+			return hostError(err)
+		}
+		todo = append(todo, r)
+	}
+	if err := opts.showPlan(rows, std); err != nil {
+		return err
+	}
+	return m.carryOut(opts, todo, "Wrap these servers?", std)
+}
+
+// planRow is one line of the table.
+func planRow(s *hostServer, verb, text string) []string {
+	name := s.entry.Name
+	if s.entry.Project != "" {
+		name += " (" + s.entry.Project + ")"
+	}
+	return []string{verb, escape(oneOf(s.host.title, s.host.path)), escape(name), escape(shortLine(s.entry)), escape(text)}
+}
+
+func oneOf(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// shortLine is a server's own command line, or its address, for one cell of a table.
+func shortLine(s *hostconfig.Server) string {
+	const most = 60
+	var text string
+	switch line := s.Own(); {
+	case s.Kind == hostconfig.Remote:
+		text = maskArguments([]string{"", s.URL})[1]
+	case len(line) == 0:
+		return "-"
+	default:
+		text = shellWords(append([]string{filepath.Base(line[0])}, maskArguments(line)[1:]...))
+	}
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most-3]) + "..."
+	}
+	return text
+}
+
+// planText says which profile holds, and what it grants.
+func (m machine) planText(c *change) string {
+	s := c.server
+	switch {
+	case c.proposal != nil && c.proposal.kept:
+		return fmt.Sprintf("your profile %s, which an earlier wrap proposed", c.proposal.file)
+	case c.proposal != nil:
+		return fmt.Sprintf("new profile %s: its runtime, its folder arguments and its variables; no network", c.proposal.file)
+	case s.profile == nil:
+		return "empty profile: " + m.gets(nil)
+	}
+	return fmt.Sprintf("%s profile %s: %s", s.place, s.profile.Name.Value, m.gets(s.profile))
+}
+
+// showPlan prints the table, unless a diff says it.
+func (o *hostOptions) showPlan(rows [][]string, std stdio) error {
+	if o.dryRun {
+		return nil
+	}
+	return table(std.out, rows)
+}
+
+// carryOut shows, asks and writes.
+func (m machine) carryOut(opts *hostOptions, todo []rewrite, question string, std stdio) error {
+	if len(todo) == 0 {
+		_, err := fmt.Fprintln(std.out, "Nothing to change.")
+		return err
+	}
+	if opts.dryRun {
+		return writeDiffs(todo, std)
+	}
+	for _, r := range todo {
+		fmt.Fprintf(std.out, "%s: %s\n", escape(r.file.real), counted(len(r.changes), "server"))
+	}
+	yes, err := confirm(question, &trustOptions{yes: opts.yes}, std)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return &noError{answer: "nothing was changed", hint: "name hosts, files or servers to change some of it; --dry-run shows the difference"}
+	}
+	var failed []error
+	for _, r := range todo {
+		if err := m.carryOutOne(&r); err != nil {
+			failed = append(failed, err)
+			std.fail(err)
+			continue
+		}
+		fmt.Fprintf(std.out, "Changed %s.\n", escape(r.file.real))
+	}
+	if len(failed) > 0 {
+		return &toldError{status: exitNo}
+	}
+	_, err = fmt.Fprintln(std.out, "The hosts read their files at their next start; some ask again whether a changed server may start.")
+	return err
+}
+
+// carryOutOne writes one file, and before it the profiles that its servers are to have.
+func (m machine) carryOutOne(r *rewrite) error {
+	var written []string
+	for _, c := range r.changes {
+		if c.proposal == nil || c.proposal.kept {
+			continue
+		}
+		if err := c.proposal.write(); err != nil {
+			return err
+		}
+		written = append(written, c.proposal.file)
+	}
+	err := r.file.write(r.after, backupFolder(m.state))
+	if err != nil {
+		for _, file := range written { // nobody names them
+			err = errors.Join(err, os.Remove(file))
+		}
+	}
+	return err
+}
+
+func writeDiffs(todo []rewrite, std stdio) error {
+	for _, r := range todo {
+		text, ok := hostDiff(r.file, r.after)
+		if !ok {
+			text = fmt.Sprintf("%s: %s; the difference is not shown: it stands beside secrets that cannot be masked\n", r.file.real, counted(len(r.changes), "server"))
+		}
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			b.WriteString(escape(strings.TrimRight(line, "\r\n")) + "\n")
+		}
+		if _, err := std.out.Write([]byte(b.String())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runUnwrap(opts *hostOptions, names []string, std stdio) error {
+	m, err := lookAround()
+	if err != nil {
+		return err
+	}
+	files, err := m.hostFilesFor(opts, names, std)
+	if err != nil {
+		return err
+	}
+	var todo []rewrite
+	var rows [][]string
+	for i := range files {
+		f := &files[i]
+		r := rewrite{file: f}
+		var refs []hostconfig.Ref
+		for j := range f.file.Servers {
+			entry := &f.file.Servers[j]
+			if entry.Wrapped == nil || !opts.means(entry) {
+				continue
+			}
+			s := hostServer{host: f, entry: entry}
+			if _, err := f.file.Unwrap(entry.Ref); err != nil {
+				rows = append(rows, planRow(&s, "stays", oneLine(hostError(err))))
+				continue
+			}
+			refs = append(refs, entry.Ref)
+			r.changes = append(r.changes, change{server: &s})
+			rows = append(rows, planRow(&s, "unwrap", "starts without a jail"))
+		}
+		if len(refs) == 0 {
+			continue
+		}
+		if r.after, err = f.file.Unwrap(refs...); err != nil {
+			return hostError(err)
+		}
+		if !bytes.Equal(r.after, f.data) {
+			todo = append(todo, r)
+		}
+	}
+	if err := opts.showPlan(rows, std); err != nil {
+		return err
+	}
+	return m.carryOut(opts, todo, "Take these servers out of their jails?", std)
+}
