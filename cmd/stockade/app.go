@@ -43,6 +43,7 @@ func commandTable() []entry {
 		{"profile", "list, show, check, compare and propose profiles", newProfileCommand},
 		{"package", "install, update, list and remove what package runners run", newPackageCommand},
 		{"completion", "print a shell's completion script", newCompletionCommand},
+		{"man", "write the manual pages into a folder", newManCommand},
 		{"version", "print the version", newVersionCommand},
 	}
 }

@@ -24,6 +24,8 @@ EXIT STATUS
     125  stockade could not do it
 `
 
+const appSummary = "start stock MCP servers in a jail kept by the kernel"
+
 const appAbout = `
 DESCRIPTION
     stockade starts a stock MCP server in a jail that the kernel keeps: it can read, write,
@@ -46,7 +48,7 @@ FILES
 
 func writeAppHelp(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("NAME\n    stockade - start stock MCP servers in a jail kept by the kernel\n")
+	b.WriteString("NAME\n    stockade - " + appSummary + "\n")
 	b.WriteString("\nSYNOPSIS\n    stockade COMMAND [FLAG]... [NAME]... [-- SERVER [ARG]...]\n")
 	b.WriteString("\nCOMMANDS\n")
 	var rows [][]string

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stockade/profiles"
+)
+
+// manPage is one page of the manual, as a help text.
+type manPage struct {
+	name    string // stockade-profile-list
+	summary string
+	section int
+	help    string
+}
+
+// file is the page's place below a folder of manual pages.
+func (p *manPage) file() string { return fmt.Sprintf("man%d/%s.%d", p.section, p.name, p.section) }
+
+// reference is how other pages name it.
+func (p *manPage) reference() string { return fmt.Sprintf("%s(%d)", p.name, p.section) }
+
+const (
+	commandSection = 1
+	fileSection    = 5
+)
+
+// manualPages makes every page: the program's, one for each command and subcommand from
+// the table that the help is made from, and the one of the profile format.
+func manualPages() ([]manPage, error) {
+	var top strings.Builder
+	if err := writeAppHelp(&top); err != nil {
+		return nil, err
+	}
+	out := []manPage{{"stockade", appSummary, commandSection, top.String()}}
+	none := &call{}
+	for _, e := range commandTable() {
+		cmd := none.finish(e)
+		for _, one := range append(slices.Clone(cmd.Subcommands), cmd) {
+			one.HelpName = "stockade " + cmd.Name
+			if one != cmd {
+				one.HelpName += " " + one.Name
+			}
+			var help strings.Builder
+			if err := writeHelp(&help, one); err != nil {
+				return nil, err
+			}
+			out = append(out, manPage{strings.ReplaceAll(one.HelpName, " ", "-"), one.Usage, commandSection, help.String()})
+		}
+	}
+	format, err := profileFormatPage()
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, format)
+	for i := range out {
+		out[i].help += seeAlso(out, i)
+	}
+	return out, nil
+}
+
+// seeAlso names the program's page, the format's page, and those right above and below.
+func seeAlso(all []manPage, at int) string {
+	var names []string
+	for i := range all {
+		other := &all[i]
+		near := other.name == "stockade" || other.section == fileSection || all[at].name == "stockade" ||
+			directlyBelow(other.name, all[at].name) || directlyBelow(all[at].name, other.name)
+		if i != at && near {
+			names = append(names, "    "+other.reference())
+		}
+	}
+	slices.Sort(names)
+	return "\nSEE ALSO\n" + strings.Join(names, ",\n") + "\n"
+}
+
+func directlyBelow(name, above string) bool {
+	rest, ok := strings.CutPrefix(name, above+"-")
+	return ok && !strings.Contains(rest, "-")
+}
+
+const profileFormatAbout = `
+DESCRIPTION
+    A profile is a YAML file that says what one server may touch. Nothing is granted that
+    it does not name, and an empty list grants nothing. It is read strictly: an unknown key,
+    a wrong type or a value out of range is an error with file, line and column.
+    "stockade profile check" tells what is wrong with a file, keys whose layer is not built
+    yet among it.
+`
+
+// profileFormatPage describes every key as the parser's table has it, and shows a profile
+// that is built in.
+func profileFormatPage() (manPage, error) {
+	p := manPage{name: "stockade-profile", summary: "what a server may touch", section: fileSection}
+	var b strings.Builder
+	fmt.Fprintf(&b, "NAME\n    %s - %s\n%s\nKEYS\n", p.name, p.summary, profileFormatAbout)
+	var rows [][]string
+	for _, k := range profiles.Reference() {
+		text := k.Doc
+		if k.Takes != "" {
+			text += " Takes " + k.Takes + "."
+		}
+		rows = append(rows, []string{"    " + k.Key, text})
+	}
+	if err := table(&b, rows); err != nil {
+		return manPage{}, err
+	}
+	b.WriteString("\nVARIABLES\n    " + strings.Join(profiles.Variables(), "\n    ") + "\n")
+	source, ok := profiles.BuiltinSource(exampleProfile)
+	if !ok {
+		return manPage{}, fmt.Errorf("making the manual: no built-in profile %q", exampleProfile)
+	}
+	b.WriteString("\nEXAMPLES\n")
+	for line := range strings.Lines(string(source)) {
+		if strings.TrimSpace(line) == "" {
+			continue // an empty line ends a paragraph of the page
+		}
+		b.WriteString("    " + line)
+	}
+	p.help = b.String()
+	return p, nil
+}
+
+// exampleProfile is short, and of the server that the other examples start.
+const exampleProfile = "filesystem"
