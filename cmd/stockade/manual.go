@@ -61,13 +61,15 @@ func manualPages() ([]manPage, error) {
 	return out, nil
 }
 
-// seeAlso names the program's page, the format's page, and those right above and below.
+// seeAlso names the program's page, the format's page, those right above and below, and
+// that of the same name. The program's page names all.
 func seeAlso(all []manPage, at int) string {
+	this := &all[at]
 	var names []string
 	for i := range all {
 		other := &all[i]
-		near := other.name == "stockade" || other.section == fileSection || all[at].name == "stockade" ||
-			directlyBelow(other.name, all[at].name) || directlyBelow(all[at].name, other.name)
+		near := other.name == all[0].name || other.section == fileSection || at == 0 ||
+			other.name == this.name || directlyBelow(other.name, this.name) || directlyBelow(this.name, other.name)
 		if i != at && near {
 			names = append(names, "    "+other.reference())
 		}
@@ -107,10 +109,17 @@ func profileFormatPage() (manPage, error) {
 	if err := table(&b, rows); err != nil {
 		return manPage{}, err
 	}
-	b.WriteString("\nVARIABLES\n    " + strings.Join(profiles.Variables(), "\n    ") + "\n")
-	source, ok := profiles.BuiltinSource(exampleProfile)
+	b.WriteString("\nVARIABLES\n")
+	rows = nil
+	for _, v := range profiles.Variables() {
+		rows = append(rows, []string{"    " + v.Name, v.Doc})
+	}
+	if err := table(&b, rows); err != nil {
+		return manPage{}, err
+	}
+	source, ok := profiles.BuiltinSource(shownProfile)
 	if !ok {
-		return manPage{}, fmt.Errorf("making the manual: no built-in profile %q", exampleProfile)
+		return manPage{}, fmt.Errorf("making the manual: no built-in profile %q", shownProfile)
 	}
 	b.WriteString("\nEXAMPLES\n")
 	for line := range strings.Lines(string(source)) {
@@ -123,5 +132,5 @@ func profileFormatPage() (manPage, error) {
 	return p, nil
 }
 
-// exampleProfile is short, and of the server that the other examples start.
-const exampleProfile = "filesystem"
+// shownProfile is short, and of the server that the other examples start.
+const shownProfile = "filesystem"

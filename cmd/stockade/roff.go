@@ -21,8 +21,6 @@ const (
 func roffPage(p *manPage, date string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s %d \"%s\" \"stockade %s\"\n", roffText(strings.ToUpper(p.name)), p.section, date, roffText(version))
-	// Paths, flags and keys must not be cut in two at the end of a line.
-	b.WriteString(".nh\n")
 	title := ""
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(p.help), "\n\n") {
 		lines := strings.Split(strings.Trim(paragraph, "\n"), "\n")
@@ -92,7 +90,7 @@ func roffParagraph(b *strings.Builder, lines []string) {
 			b.WriteString(".RE\n")
 		} else {
 			for _, line := range lines[:n] {
-				b.WriteString(roffLine(strings.TrimSpace(line)))
+				b.WriteString(roffProse(line))
 			}
 		}
 		lines = lines[n:]
@@ -138,7 +136,7 @@ func roffList(b *strings.Builder, rows []row) {
 		}
 		b.WriteString("\n")
 		for line := range strings.SplitSeq(r.text, "\n") {
-			b.WriteString(roffLine(strings.TrimSpace(line)))
+			b.WriteString(roffProse(line))
 		}
 	}
 }
@@ -152,7 +150,24 @@ func roffLiteral(b *strings.Builder, lines []string, indent int) {
 	b.WriteString(".EE\n")
 }
 
-// roffLine is one line of text. A line that begins with a dot or an apostrophe would be a
+// roffProse is a line that is filled: paths, flags and keys in it are kept from being
+// hyphenated. A request for the whole page would not last, since man(7) resets it.
+func roffProse(line string) string {
+	words := strings.Fields(line)
+	for i, w := range words {
+		plain := strings.TrimRight(w, ".,;:)")
+		if words[i] = roffText(w); strings.ContainsAny(plain, "-_./=${}") {
+			words[i] = `\%` + words[i]
+		}
+	}
+	text := strings.Join(words, " ")
+	if strings.HasPrefix(text, ".") {
+		text = `\&` + text
+	}
+	return text + "\n"
+}
+
+// roffLine is one literal line. A line that begins with a dot or an apostrophe would be a
 // request; roffText leaves no apostrophe.
 func roffLine(line string) string {
 	text := roffText(line)
