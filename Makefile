@@ -16,7 +16,7 @@ else
 LDFLAGS := -s -w -linkmode external -extldflags -static
 endif
 
-.PHONY: help setup clients build install servers demo test vm bench lint generate arm64 clean
+.PHONY: help setup clients build install deb servers demo test vm bench lint generate arm64 clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1	/p' Makefile | expand -t 18
@@ -31,8 +31,12 @@ build: setup ## Build bin/stockade (DYNAMIC=1: with shared libraries)
 	@mkdir -p "$(dir $(BINARY))"
 	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o '$(BINARY)' ./cmd/stockade
 
-install: build ## Install to PREFIX (default /usr/local)
-	@install -D -m 755 '$(BINARY)' '$(DESTDIR)$(PREFIX)/bin/stockade'
+install: build ## Install binary, manual and completions to PREFIX (default /usr/local)
+	@.ci/install '$(BINARY)' '$(DESTDIR)$(PREFIX)'
+
+deb: setup ## Build dist/stockade_VERSION_ARCH.deb for shared machines (ARCH=arm64: cross-built)
+	@.ci/setup deb
+	.ci/deb $(ARCH)
 
 servers: setup ## Install the pinned stock servers that tests run
 	@.ci/servers
@@ -62,4 +66,4 @@ arm64: setup ## Cross-build bin/stockade-arm64
 	@.ci/arm64
 
 clean: ## Remove what was built, but not the tools
-	rm -rf bin
+	rm -rf bin dist
