@@ -17,6 +17,25 @@ type KeyReference struct {
 // have one too many.
 func Reference() []KeyReference { return referenceBelow("", profileKeys) }
 
+// PolicyReference lists every key of a policy likewise. Below defaults it has the sections
+// alone: their keys are those of a profile. A path in a limit is a path alone, since
+// [ParsePolicy] refuses broad there.
+func PolicyReference() []KeyReference {
+	var out []KeyReference
+	for _, k := range referenceBelow("", policyKeys(&Policy{})) {
+		switch {
+		case strings.HasPrefix(k.Key, "defaults.") && strings.Count(k.Key, ".") > 1:
+			continue
+		case strings.HasPrefix(k.Key, "limits."):
+			k.Takes = strings.TrimSuffix(k.Takes, entryAlternative)
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+var entryAlternative = ", each alone or as " + mappingOf(entryKeys)
+
 func referenceBelow(above string, keys []key) []KeyReference {
 	var out []KeyReference
 	for i := range keys {
@@ -42,7 +61,7 @@ func (k *key) takes() string {
 	case formTexts:
 		return "a list of texts"
 	case formPaths:
-		return "a list of paths, each alone or as " + mappingOf(entryKeys)
+		return "a list of paths" + entryAlternative
 	case formPorts:
 		return "a list of ports, 1 to 65535"
 	case formVariables:
@@ -56,7 +75,7 @@ func (k *key) takes() string {
 	case formEgress:
 		return "one of " + alternatives + ", or a list of rules, each alone or as " + mappingOf(ruleKeys)
 	case formRoots:
-		return "the word " + alternatives + ", or a list of paths, each alone or as " + mappingOf(entryKeys)
+		return "the word " + alternatives + ", or a list of paths" + entryAlternative
 	case formMissing:
 		return "the word " + alternatives + ", or a section"
 	case formSecrets:

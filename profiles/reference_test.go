@@ -85,6 +85,38 @@ func TestReferenceSaysWhatIsTaken(t *testing.T) {
 	}
 }
 
+// The reference of the policy has each key that the parser takes, and no other.
+func TestPolicyReferenceIsTaken(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, k := range profiles.PolicyReference() {
+		seen[k.Key] = true
+		if k.Doc == "" || strings.Contains(k.Takes, "broad") {
+			t.Errorf("%s: %q, takes %q", k.Key, k.Doc, k.Takes)
+		}
+		// A mapping with a key that is nowhere: known keys are told apart from this one.
+		text := "version: 1\n"
+		if k.Key != "version" {
+			text += strings.ReplaceAll(k.Key, ".", ": {") + ": {no-such-key: 1}" + strings.Repeat("}", strings.Count(k.Key, ".")) + "\n"
+		}
+		_, err := profiles.ParsePolicy("policy.yaml", []byte(text))
+		last := k.Key[strings.LastIndexByte(k.Key, '.')+1:]
+		if err != nil && strings.Contains(err.Error(), "unknown key \""+last+"\"") {
+			t.Errorf("%s: %v", k.Key, err)
+		}
+		if k.Key != "version" && err == nil {
+			t.Errorf("%s takes anything", k.Key)
+		}
+	}
+	for _, key := range []string{"profiles.from", "defaults.filesystem", "limits.filesystem.never", "limits.memory", "require.layers", "audit.starts"} {
+		if !seen[key] {
+			t.Errorf("no %s", key)
+		}
+	}
+	if seen["defaults.filesystem.read"] {
+		t.Error("keys of a profile are repeated")
+	}
+}
+
 // Every variable has a text, and one that the parser does not refuse.
 func TestVariablesAreKnown(t *testing.T) {
 	all := profiles.Variables()

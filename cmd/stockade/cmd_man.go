@@ -15,7 +15,7 @@ import (
 const manAbout = `
 DESCRIPTION
     Writes the manual into a folder, for packages: DIR/man1 with a page for each command, and
-    DIR/man5 with one for the format of profiles. They are made from the same table as the
+    DIR/man5 with the formats of profiles and of the policy. They are made from the same table as the
     help. A page that is there already is an error.
 
     When SOURCE_DATE_EPOCH is set, its day is the date of the pages, in UTC; otherwise they

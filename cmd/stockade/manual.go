@@ -54,14 +54,18 @@ func manualPages() ([]manPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, format)
+	policy, err := formatPage("stockade-policy", "what no server on a machine may do", policyFormatAbout, profiles.PolicyReference())
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, format, policy)
 	for i := range out {
 		out[i].help += seeAlso(out, i)
 	}
 	return out, nil
 }
 
-// seeAlso names the program's page, the format's page, those right above and below, and
+// seeAlso names the program's page, those of formats, those right above and below, and
 // that of the same name. The program's page names all.
 func seeAlso(all []manPage, at int) string {
 	this := &all[at]
@@ -92,25 +96,49 @@ DESCRIPTION
     yet among it.
 `
 
-// profileFormatPage describes every key as the parser's table has it, and shows a profile
-// that is built in.
-func profileFormatPage() (manPage, error) {
-	p := manPage{name: "stockade-profile", summary: "what a server may touch", section: fileSection}
-	var b strings.Builder
-	fmt.Fprintf(&b, "NAME\n    %s - %s\n%s\nKEYS\n", p.name, p.summary, profileFormatAbout)
+const policyFormatAbout = `
+DESCRIPTION
+    /etc/stockade/policy.yaml is what the administrator of a machine says about every server
+    on it: defaults that are laid under each profile, and limits that no profile, flag,
+    approval or variable passes. It belongs to root, and nobody else can write it or a folder
+    on the way to it; otherwise no server starts. It is read as strictly as a profile, and
+    without it there is no limit but the profile's own.
+
+    The sections of "defaults" are written as in a profile. What a limit refuses is an error
+    that names the line of the policy. "stockade doctor" shows whether a policy is in force.
+`
+
+// keysSection describes keys as the parser's table has them.
+func keysSection(keys []profiles.KeyReference) (string, error) {
 	var rows [][]string
-	for _, k := range profiles.Reference() {
+	for _, k := range keys {
 		text := k.Doc
 		if k.Takes != "" {
 			text += " Takes " + k.Takes + "."
 		}
 		rows = append(rows, []string{"    " + k.Key, text})
 	}
-	if err := table(&b, rows); err != nil {
+	var b strings.Builder
+	err := table(&b, rows)
+	return "\nKEYS\n" + b.String(), err
+}
+
+func formatPage(name, summary, about string, keys []profiles.KeyReference) (manPage, error) {
+	p := manPage{name: name, summary: summary, section: fileSection}
+	table, err := keysSection(keys)
+	p.help = fmt.Sprintf("NAME\n    %s - %s\n%s%s", name, summary, about, table)
+	return p, err
+}
+
+// profileFormatPage describes every key, and shows a profile that is built in.
+func profileFormatPage() (manPage, error) {
+	p, err := formatPage("stockade-profile", "what a server may touch", profileFormatAbout, profiles.Reference())
+	if err != nil {
 		return manPage{}, err
 	}
+	var b strings.Builder
 	b.WriteString("\nVARIABLES\n")
-	rows = nil
+	var rows [][]string
 	for _, v := range profiles.Variables() {
 		rows = append(rows, []string{"    " + v.Name, v.Doc})
 	}
@@ -128,7 +156,7 @@ func profileFormatPage() (manPage, error) {
 		}
 		b.WriteString("    " + line)
 	}
-	p.help = b.String()
+	p.help += b.String()
 	return p, nil
 }
 

@@ -92,8 +92,8 @@ func TestManualHasEveryCommand(t *testing.T) {
 			}
 		})
 	}
-	if len(pages) != len(completionTable())+2 {
-		t.Errorf("%d pages for %d commands, the program and the profile format", len(pages), len(completionTable()))
+	if len(pages) != len(completionTable())+3 {
+		t.Errorf("%d pages for %d commands, the program and two formats", len(pages), len(completionTable()))
 	}
 }
 
