@@ -38,12 +38,15 @@ DESCRIPTION
     Commands that only answer exit with 0, or as their help says.
 
 FILES
-    .stockade/profiles/                       a repository's profiles; they may only narrow
+    .stockade/profiles/                       a repository's profiles; more than narrowing needs "stockade allow"
     $XDG_CONFIG_HOME/stockade/profiles/       your own profiles (~/.config when unset)
     /etc/stockade/profiles/                   the machine's profiles
     $XDG_DATA_HOME/stockade/                  private homes of servers (~/.local/share when unset)
     $XDG_CACHE_HOME/stockade/                 private temporary folders (~/.cache when unset)
+    /etc/stockade/policy.yaml                 the machine's policy: defaults, and limits that nothing passes
     $XDG_STATE_HOME/stockade/log/             what servers were refused (~/.local/state when unset)
+    $XDG_STATE_HOME/stockade/approvals/       what you allowed and denied
+    $XDG_STATE_HOME/stockade/backups/         files of hosts as they were before "stockade wrap"
 `
 
 func writeAppHelp(w io.Writer) error {
