@@ -34,7 +34,8 @@ func (c *compiler) network(plan *sandbox.Plan) {
 		plan.Network.Egress = sandbox.EgressRules
 		plan.Network.Rules = egress.Policy{Rules: everyAddress(net.Egress.Where())}
 		c.out.Notes = append(c.out.Notes, "network.unix needs a supervisor, so network.egress: all goes through it, too")
-	case net.Egress.Value == EgressPublic || len(net.Hosts) > 0:
+	case net.Egress.Value == EgressPublic || len(net.Hosts) > 0 || c.facts.Stage != "":
+		// Of an install jail also without rules: its supervisor ends what a step leaves running.
 		plan.Network.Egress = sandbox.EgressRules
 		plan.Network.Rules = c.policy()
 	}

@@ -7,6 +7,9 @@ import (
 	"stockade/sandbox/egress"
 )
 
+// The install jail always has a supervisor, with no rule where a step needs no network: what
+// the step started ends with it.
+//
 // The install jail is where a package manager puts a package into the store. It is compiled
 // as any other: the profile below is what it grants. Its private home is the stage of the
 // store, which is all that it writes; what it holds at the end is checked and renamed into
