@@ -25,6 +25,14 @@
 // No serializer writes the second layout. A host that rewrites its file turns it into the
 // third, which leaves an empty list behind: the same server to every host.
 //
+// Left alone, each with its place and the reason (Server.Refusal): entries that hosts may
+// read in more than one way (a key twice, or in another case; a command beside an address),
+// and those whose bytes cannot be moved and brought back (YAML anchors, aliases, tags and
+// text over several lines).
+//
+// A host expands its placeholders in the words as it does in the command. Some expand them
+// in the words only; a command with such a placeholder started nothing there before.
+//
 // Not promised: that the host starts what the file says (it may be disabled, unapproved or
 // overridden by another file), and that a remote server is held by anything here.
 package hostconfig

@@ -32,6 +32,9 @@ func (r entryReader) one(n *node, key string) *node {
 	if count > 1 {
 		r.refuse(m.lead, fmt.Sprintf("%q is written twice in this entry: hosts take the last, people the first", key), "remove one")
 	}
+	if other := n.otherCase(key); other != nil {
+		r.wrong(other.lead, fmt.Sprintf("%q is %q but for case: some hosts take either", other.key, key), "write it as the host's documentation does")
+	}
 	if m == nil || m.value.null() {
 		return nil
 	}
@@ -77,6 +80,7 @@ func (r entryReader) kind() {
 		}
 	}
 	switch {
+	case s.Kind == Wrong: // a key was written in another case
 	case slices.Contains(builtinTypes, kindOf):
 		s.Kind = Builtin
 	case command != nil && (url != nil || slices.Contains(remoteTypes, kindOf)):
@@ -126,12 +130,12 @@ func (r entryReader) command(n *node) {
 		r.refuse(n.start, n.odd, "write it in one line")
 	}
 	s.Command = n.text
+	r.one(s.holder, s.keys.Args)
 	if m, _ := s.holder.find(s.keys.Args); m != nil {
 		if m.value.kind != list {
 			r.wrong(m.value.start, fmt.Sprintf("%q is no list of words", s.keys.Args), "")
 			return
 		}
-		r.one(s.holder, s.keys.Args)
 		s.Args = r.words(m.value, s.keys.Args)
 	}
 	if s.Kind != Wrong {

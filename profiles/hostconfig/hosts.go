@@ -23,7 +23,9 @@ var (
 var (
 	mcpServers = []Shape{{Path: []string{"mcpServers"}, Keys: commonKeys}}
 	// Claude Code keeps servers for a person and, by folder, for one project at a time.
-	claudeState   = append(slices.Clone(mcpServers), Shape{Path: []string{"projects", "*", "mcpServers"}, Keys: commonKeys})
+	claudeState = append(slices.Clone(mcpServers), Shape{Path: []string{"projects", "*", "mcpServers"}, Keys: commonKeys})
+	// Gemini starts one more server from a text; it is noted, and left alone.
+	geminiServers = append(slices.Clone(mcpServers), Shape{Path: []string{"mcp", "serverCommand"}, Keys: commonKeys})
 	vscodeServers = []Shape{{Path: []string{"servers"}, Keys: commonKeys}}
 	vscodeSetting = []Shape{{Path: []string{"mcp", "servers"}, Keys: commonKeys}}
 	zedServers    = []Shape{{Path: []string{"context_servers"}, Keys: zedKeys}}
@@ -70,6 +72,7 @@ var Hosts = []Host{
 	}},
 	{"vscode", "VS Code", slices.Concat(
 		each("mcp.json", vscodeServers),
+		each("profiles/*/mcp.json", vscodeServers),
 		each("settings.json", vscodeSetting),
 		[]Place{
 			{Project, Folder, ".vscode/mcp.json", "", JSON, vscodeServers},
@@ -88,17 +91,18 @@ var Hosts = []Host{
 		each("globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", mcpServers),
 		Place{User, Home, ".cline/data/settings/cline_mcp_settings.json", "", JSON, mcpServers},
 	)},
-	{"roo", "Roo Code", append(
+	{"roo", "Roo Code", slices.Concat(
 		each("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", mcpServers),
-		Place{Project, Folder, ".roo/mcp.json", "", JSON, mcpServers},
+		each("globalStorage/rooveterinaryinc.roo-cline/settings/cline_mcp_settings.json", mcpServers),
+		[]Place{{Project, Folder, ".roo/mcp.json", "", JSON, mcpServers}},
 	)},
 	{"codex", "Codex CLI", []Place{
 		{User, Home, ".codex/config.toml", "CODEX_HOME", TOML, codexServers},
 		{Project, Folder, ".codex/config.toml", "", TOML, codexServers},
 	}},
 	{"gemini-cli", "Gemini CLI", []Place{
-		{User, Home, ".gemini/settings.json", "", JSON, mcpServers},
-		{Project, Folder, ".gemini/settings.json", "", JSON, mcpServers},
+		{User, Home, ".gemini/settings.json", "", JSON, geminiServers},
+		{Project, Folder, ".gemini/settings.json", "", JSON, geminiServers},
 	}},
 	{"continue", "Continue", []Place{
 		{User, Home, ".continue/config.yaml", "", YAML, continueList},

@@ -45,6 +45,8 @@ type File struct {
 	mark   []byte // the byte-order mark, or nothing
 	src    []byte // what follows it
 	root   *node
+	// unread are notes that mean nothing where another shape has found servers.
+	unread []*Error
 }
 
 // String returns the file's name: its text may hold secrets.
@@ -140,7 +142,9 @@ func (f *File) shape(s *Shape) {
 			if s.List {
 				want = "a list of servers"
 			}
-			f.Notes = append(f.Notes, f.fail(problem{n.start, strings.Join(s.Path, ".") + ": this host wants " + want + " here", ""}))
+			f.unread = append(f.unread, f.fail(problem{n.start, strings.Join(s.Path, ".") + ": this host wants " + want + " here", ""}))
+		case n.kind == text && n.text != "":
+			f.Notes = append(f.Notes, f.fail(problem{n.start, strings.Join(s.Path, ".") + ": a server's command line in one text is not changed", "write it as an entry of its own"}))
 		}
 	})
 }
@@ -167,6 +171,8 @@ func (f *File) walk(n *node, path []string, project string, blocked *problem, vi
 		below, hold := project, blocked
 		if path[0] == "*" {
 			below = m.key
+		} else if other := n.otherCase(path[0]); other != nil && hold == nil {
+			hold = &problem{other.lead, fmt.Sprintf("%q and %q differ in case only: some hosts take either", other.key, path[0]), "remove one"}
 		}
 		if counts[m.key] > 1 && hold == nil {
 			hold = &problem{m.lead, fmt.Sprintf("%q is written twice: hosts take the last, people the first", m.key), "remove one"}
@@ -202,9 +208,9 @@ func (f *File) refuseTwins() {
 // note looks for servers under keys that this place does not have.
 func (f *File) note() {
 	if len(f.Servers) > 0 {
-		f.Notes = nil // another shape of the place has read what one could not
 		return
 	}
+	f.Notes = append(f.Notes, f.unread...)
 	for i := range f.root.members {
 		m := &f.root.members[i]
 		if !slices.ContainsFunc(f.Place.Shapes, func(s Shape) bool { return len(s.Path) > 0 && s.Path[0] == m.key }) && holdsServers(m.value) {

@@ -3,6 +3,7 @@ package hostconfig
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 type kind uint8
@@ -53,6 +54,17 @@ func (n *node) find(key string) (last *member, count int) {
 		}
 	}
 	return last, count
+}
+
+// otherCase returns the first member whose key is another one in case only. Hosts whose
+// readers do not look at case, such as those written in Go, take it for the key.
+func (n *node) otherCase(key string) *member {
+	for i := range n.members {
+		if k := n.members[i].key; k != key && strings.EqualFold(k, key) {
+			return &n.members[i]
+		}
+	}
+	return nil
 }
 
 // counts says how many members have each key.

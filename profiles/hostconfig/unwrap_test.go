@@ -86,6 +86,7 @@ func TestUnwrapLeavesOthers(t *testing.T) {
 func TestNotes(t *testing.T) {
 	tests := []struct{ name, file, src, want string }{
 		{"another host's key", ".cursor/mcp.json", "{\n\"servers\":{\"a\":{\"command\":\"x\"}}}", `f:2:1: "servers" looks like servers, but this host does not read it`},
+		{"a line in one text", ".gemini/settings.json", `{"mcp":{"serverCommand":"npx x"},"mcpServers":{"a":{"command":"x"}}}`, "f:1:25: mcp.serverCommand: a server's command line in one text is not changed"},
 		{"a list for a table", ".mcp.json", `{"mcpServers":[{"name":"a","command":"x"}]}`, "f:1:15: mcpServers: this host wants a table with a name for each server here"},
 		{"a table for a list", ".continue/config.yaml", "mcpServers:\n  a: {command: x}\n", "f:2:3: mcpServers: this host wants a list of servers here"},
 	}
