@@ -48,7 +48,7 @@ func (n *node) null() bool {
 // server reads one entry. blocked says why it must not be changed whatever is in it.
 func (f *File) server(ref Ref, at int, entry *node, keys *Keys, blocked *problem) Server {
 	s := Server{Ref: ref, entry: entry, holder: entry, keys: keys}
-	s.Line, s.Column = lineColumn(f.src, at)
+	s.Line, s.Column = f.place(at)
 	r := entryReader{f, &s}
 	if blocked != nil {
 		r.refuse(blocked.at, blocked.message, blocked.hint)
@@ -195,7 +195,7 @@ func (r entryReader) settings() {
 			continue
 		}
 		v := Variable{Name: m.key, Value: Secret{&m.value.text}}
-		v.Line, v.Column = lineColumn(r.file.src, m.keyStart)
+		v.Line, v.Column = r.file.place(m.keyStart)
 		s.Env = append(s.Env, v)
 	}
 }

@@ -15,9 +15,8 @@ func (f *File) ReplaceVariable(ref Ref, name, value string) ([]byte, error) {
 		return nil, err
 	}
 	change := splice{m.value.start, m.value.end, f.syntax.quote(value)}
-	return f.changeEnv(ref, name, []splice{change}, func(env *node, i int) {
-		env.members[i].value = &node{kind: text, text: value}
-	})
+	env := f.environment(f.find(ref)).value
+	return f.change(ref, change, revision{env: env.with(name, &node{kind: text, text: value})})
 }
 
 // RemoveVariable returns the file without one environment variable of an entry, for a
@@ -34,9 +33,9 @@ func (f *File) RemoveVariable(ref Ref, name string) ([]byte, error) {
 	if lost {
 		return nil, f.fail(problem{m.lead, "something stands beside this variable that removing it would lose", "remove it by hand"})
 	}
-	return f.changeEnv(ref, name, []splice{change}, func(env *node, i int) {
-		env.members = slices.Delete(env.members, i, i+1)
-	})
+	left := *env.value
+	left.members = slices.DeleteFunc(slices.Clone(left.members), func(m member) bool { return m.key == name })
+	return f.change(ref, change, revision{env.value: &left})
 }
 
 // environment is the member that holds an entry's variables, or nil.
@@ -75,17 +74,11 @@ func (f *File) variable(ref Ref, name string) (*member, error) {
 	return m, nil
 }
 
-// changeEnv makes a change, and proves that it is the wanted one and no other.
-func (f *File) changeEnv(ref Ref, name string, changes []splice, pretend func(env *node, i int)) ([]byte, error) {
-	want, err := Parse(f.Name, slices.Concat(f.mark, f.src), f.Place)
-	if err != nil {
-		return nil, err
-	}
-	env := want.environment(want.find(ref)).value
-	pretend(env, slices.IndexFunc(env.members, func(m member) bool { return m.key == name }))
-	out := slices.Concat(f.mark, apply(f.src, changes))
+// change makes a change in one entry, and proves that it is the wanted one and no other.
+func (f *File) change(ref Ref, change splice, want revision) ([]byte, error) {
+	out := slices.Concat(f.mark, apply(f.src, []splice{change}))
 	got, err := Parse(f.Name, out, f.Place)
-	if err != nil || !same(got.root, want.root) {
+	if err != nil || !want.same(f.root, got.root) {
 		return nil, f.failEdit([]Ref{ref}, "the entry's layout does not take the change: the result would not read as wanted")
 	}
 	return out, nil

@@ -26,10 +26,17 @@ func (e *Error) Error() string {
 	return where + ": " + e.Message
 }
 
-// lineColumn turns an offset into a line and a column, both from 1, columns in bytes.
-func lineColumn(src []byte, offset int) (line, column int) {
-	before := src[:min(max(offset, 0), len(src))]
-	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
+// lineStarts are the offsets of all lines.
+func lineStarts(src []byte) []int {
+	starts := []int{0}
+	for at := 0; ; {
+		next := bytes.IndexByte(src[at:], '\n')
+		if next < 0 {
+			return starts
+		}
+		at += next + 1
+		starts = append(starts, at)
+	}
 }
 
 // problem is an Error that does not know its file yet.

@@ -107,6 +107,9 @@ func positioned(t *testing.T, err error) {
 func checkDecoded(t *testing.T, src, out []byte, s *hostconfig.Server, p hostconfig.Place, e *hostconfig.Edit, decode decoder) {
 	t.Helper()
 	shape := p.Shapes[0]
+	if json.Valid(src) != json.Valid(out) {
+		t.Fatalf("a host that bears neither comments nor trailing commas reads only one of\n%q and\n%q", src, out)
+	}
 	before, err := decode(src)
 	if err != nil || len(p.Shapes) > 1 || len(shape.Path) != 1 || shape.List || shape.Keys.Nested || shape.Keys.Args == "" {
 		return

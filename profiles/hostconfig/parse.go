@@ -44,6 +44,7 @@ type File struct {
 	syntax syntax
 	mark   []byte // the byte-order mark, or nothing
 	src    []byte // what follows it
+	lines  []int  // the offset of each line
 	root   *node
 	// unread are notes that mean nothing where another shape has found servers.
 	unread []*Error
@@ -58,6 +59,10 @@ func (f *File) GoString() string { return f.Name }
 // maxSize bounds a file. State files with years of history stay below some ten megabytes.
 const maxSize = 64 << 20
 
+// maxTOML bounds a file that is read in the square of the number of its tables: the library
+// compares each with all before it.
+const maxTOML = 512 << 10
+
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // Parse reads a file. name is used in errors and nowhere else; place says how to read the
@@ -68,10 +73,11 @@ func Parse(name string, data []byte, place Place) (*File, error) {
 	if bytes.HasPrefix(data, byteOrderMark) {
 		f.mark, f.src = data[:len(byteOrderMark)], data[len(byteOrderMark):]
 	}
+	f.lines = lineStarts(f.src)
 	switch at := invalidUTF8(f.src); {
 	case f.syntax == nil:
 		return nil, f.fail(problem{-1, "servers in this file are started by a program of the host's own: it is not changed", "put the launcher's words in front of each server by hand"})
-	case len(data) > maxSize:
+	case len(data) > maxSize || place.Format == TOML && len(data) > maxTOML:
 		return nil, f.fail(problem{-1, "the file is too large to be a configuration", ""})
 	case at >= 0:
 		return nil, f.fail(problem{at, "this is not UTF-8", "save the file as UTF-8"})
@@ -101,10 +107,19 @@ func invalidUTF8(src []byte) int {
 	return -1
 }
 
+// place turns an offset into a line and a column, both from 1, columns in bytes.
+func (f *File) place(offset int) (line, column int) {
+	line, exact := slices.BinarySearch(f.lines, offset)
+	if exact {
+		line++
+	}
+	return line, offset - f.lines[line-1] + 1
+}
+
 func (f *File) fail(p problem) *Error {
 	e := &Error{File: f.Name, Message: p.message, Hint: p.hint}
 	if p.at >= 0 {
-		e.Line, e.Column = lineColumn(f.src, p.at)
+		e.Line, e.Column = f.place(p.at)
 	}
 	return e
 }

@@ -109,6 +109,8 @@ func TestUnreadable(t *testing.T) {
 		{"YAML, a directive", "goose/config.yaml", "%YAML 1.1\n---\na: b\n", "f: YAML directives are not read"},
 		{"YAML, a line end of old", "goose/config.yaml", "a: \"\u0085\"\n", "f:1:5: a line ends here for some readers of YAML and not for others"},
 		{"YAML, a return alone", "goose/config.yaml", "a: b\rc: d\n", "f:1:5: a line ends here for some readers of YAML and not for others"},
+		{"large TOML", ".codex/config.toml", deep("#\n", 300<<10), "f: the file is too large to be a configuration"},
+		{"large JSON", ".mcp.json", deep(" ", 64<<20) + "{}", "f: the file is too large to be a configuration"},
 		{"a script", "crush/crushrc", "mcp add x", "f: servers in this file are started by a program of the host's own: it is not changed"},
 	}
 	for _, tt := range tests {

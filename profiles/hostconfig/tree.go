@@ -37,13 +37,34 @@ type member struct {
 	value                  *node
 }
 
-// same compares what two trees say. Order counts, layout does not.
-func same(a, b *node) bool {
+// revision says which nodes of a tree are to say something else. The tree itself is shared
+// by everybody who reads the file, and never changed.
+type revision map[*node]*node
+
+// same tells whether a tree, revised, says what another one says. Order counts, layout does
+// not.
+func (r revision) same(a, b *node) bool {
+	if revised := r[a]; revised != nil {
+		a = revised
+	}
 	return a.kind == b.kind && a.text == b.text && a.shared == b.shared &&
-		slices.EqualFunc(a.items, b.items, same) &&
+		slices.EqualFunc(a.items, b.items, r.same) &&
 		slices.EqualFunc(a.members, b.members, func(x, y member) bool {
-			return x.key == y.key && same(x.value, y.value)
+			return x.key == y.key && r.same(x.value, y.value)
 		})
+}
+
+// with returns a table whose first member of a key has another value.
+func (n *node) with(key string, value *node) *node {
+	out := *n
+	out.members = slices.Clone(n.members)
+	for i := range out.members {
+		if out.members[i].key == key {
+			out.members[i].value = value
+			break
+		}
+	}
+	return &out
 }
 
 // find returns the last member with a key, as hosts read it, and how many have that key.

@@ -10,34 +10,42 @@ import (
 // with a Refusal, a name without an entry, or something of a person's between the
 // launcher's words, such as a comment, that would be lost.
 func (f *File) Unwrap(refs ...Ref) ([]byte, error) {
-	want, err := Parse(f.Name, slices.Concat(f.mark, f.src), f.Place)
+	plan, err := f.unwrap(refs)
 	if err != nil {
 		return nil, err
 	}
-	var changes []splice
-	var done []Ref
+	out := slices.Concat(f.mark, apply(f.src, plan.changes))
+	got, err := Parse(f.Name, out, f.Place)
+	if err != nil || !plan.want.same(f.root, got.root) {
+		return nil, f.failEdit(refs, "the entry's layout does not let the launcher be taken away: the result would not read as wanted")
+	}
+	return out, nil
+}
+
+// unwrapping is the change of a file, and what is to come of it.
+type unwrapping struct {
+	changes []splice
+	want    revision
+}
+
+func (f *File) unwrap(refs []Ref) (unwrapping, error) {
+	plan := unwrapping{want: revision{}}
 	for _, ref := range refs {
 		s, err := f.editable(ref)
 		if err != nil {
-			return nil, err
+			return plan, err
 		}
-		if s.Wrapped == nil || slices.Contains(done, ref) {
+		if s.Wrapped == nil || plan.want[s.holder] != nil {
 			continue
 		}
-		done = append(done, ref)
 		cut := f.unwrapOne(s)
 		if cut.lost {
-			return nil, f.failServer(s, "something stands between the launcher's words that unwrapping would lose")
+			return plan, f.failServer(s, "something stands between the launcher's words that unwrapping would lose")
 		}
-		changes = append(changes, cut.changes...)
-		want.find(ref).pretendUnwrapped(cut.whole)
+		plan.changes = append(plan.changes, cut.changes...)
+		plan.want[s.holder] = s.revisedUnwrapped(cut.whole)
 	}
-	out := slices.Concat(f.mark, apply(f.src, changes))
-	got, err := Parse(f.Name, out, f.Place)
-	if err != nil || !same(got.root, want.root) {
-		return nil, f.failEdit(done, "the entry's layout does not let the launcher be taken away: the result would not read as wanted")
-	}
-	return out, nil
+	return plan, nil
 }
 
 // removal is what unwrapping one entry takes away.
@@ -112,18 +120,19 @@ func (f *File) remove(m *member, ours, rest []*node) (change splice, lost bool) 
 	return splice{first.start, end, ""}, lost
 }
 
-// pretendUnwrapped changes a tree as unwrapping is meant to change the file.
-func (s *Server) pretendUnwrapped(w whole) {
-	command, _ := s.holder.find(s.keys.Command)
+// revisedUnwrapped is the table of a server's command line as unwrapping is meant to leave
+// it.
+func (s *Server) revisedUnwrapped(w whole) *node {
 	count := len(s.Wrapped.Words) + 2
 	if s.keys.Args == "" {
-		command.value.items = command.value.items[count:]
-		return
+		command, _ := s.holder.find(s.keys.Command)
+		return s.holder.with(s.keys.Command, &node{kind: list, items: command.value.items[count:]})
 	}
-	command.value.text = s.Wrapped.Line[0]
-	args, _ := s.holder.find(s.keys.Args)
-	args.value.items = args.value.items[count:]
+	out := s.holder.with(s.keys.Command, &node{kind: text, text: s.Wrapped.Line[0]})
 	if w == dropList {
-		s.holder.members = slices.DeleteFunc(s.holder.members, func(m member) bool { return m.key == s.keys.Args })
+		out.members = slices.DeleteFunc(out.members, func(m member) bool { return m.key == s.keys.Args })
+		return out
 	}
+	args, _ := s.holder.find(s.keys.Args)
+	return out.with(s.keys.Args, &node{kind: list, items: args.value.items[count:]})
 }

@@ -34,10 +34,7 @@ func (f *File) Wrap(edits ...Edit) ([]byte, error) {
 }
 
 func (f *File) wrapAll(edits []Edit) ([]byte, error) {
-	want, err := Parse(f.Name, slices.Concat(f.mark, f.src), f.Place)
-	if err != nil {
-		return nil, err
-	}
+	want := revision{}
 	var changes []splice
 	var refs []Ref
 	for _, e := range edits {
@@ -53,11 +50,11 @@ func (f *File) wrapAll(edits []Edit) ([]byte, error) {
 		}
 		refs = append(refs, e.Ref)
 		changes = append(changes, f.wrapOne(s, &e)...)
-		want.find(e.Ref).pretendWrapped(&e)
+		want[s.holder] = s.revisedWrapped(&e)
 	}
 	out := slices.Concat(f.mark, apply(f.src, changes))
 	got, err := Parse(f.Name, out, f.Place)
-	if err != nil || !same(got.root, want.root) {
+	if err != nil || !want.same(f.root, got.root) {
 		return nil, f.failEdit(refs, "the entry's layout cannot take the launcher: the result would not read as wanted")
 	}
 	for _, ref := range refs {
@@ -65,7 +62,7 @@ func (f *File) wrapAll(edits []Edit) ([]byte, error) {
 			return nil, f.failEdit(refs, "the entry's layout cannot take the launcher: the server's own command line would change")
 		}
 	}
-	if back, err := got.Unwrap(refs...); err != nil || !bytes.Equal(back[len(f.mark):], f.src) {
+	if back, err := got.unwrap(refs); err != nil || !bytes.Equal(apply(got.src, back.changes), f.src) {
 		return nil, f.failEdit(refs, "the entry's layout cannot take the launcher: unwrapping would not give the same bytes")
 	}
 	return out, nil
@@ -128,30 +125,31 @@ func (f *File) insert(n *node, tokens []string) splice {
 	return splice{at, at, out.String()}
 }
 
-// pretendWrapped changes a tree as the edit is meant to change the file.
-func (s *Server) pretendWrapped(e *Edit) {
+// revisedWrapped is the table of a server's command line as the edit is meant to leave it.
+func (s *Server) revisedWrapped(e *Edit) *node {
 	words := slices.Concat([]string{"run"}, e.Words, []string{"--"})
+	command, _ := s.holder.find(s.keys.Command)
 	if s.keys.Args == "" {
 		words = append([]string{e.Launcher}, words...)
-	} else {
-		words = append(words, s.Command)
+		return s.holder.with(s.keys.Command, &node{kind: list, items: append(said(words), command.value.items...)})
 	}
+	items := said(append(words, s.Command))
+	out := s.holder.with(s.keys.Command, &node{kind: text, text: e.Launcher})
+	if args, _ := s.holder.find(s.keys.Args); args != nil {
+		return out.with(s.keys.Args, &node{kind: list, items: append(items, args.value.items...)})
+	}
+	at := slices.IndexFunc(out.members, func(m member) bool { return m.key == s.keys.Command })
+	out.members = slices.Insert(out.members, at+1, member{key: s.keys.Args, value: &node{kind: list, items: items}})
+	return out
+}
+
+// said are nodes that say words.
+func said(words []string) []*node {
 	var items []*node
 	for _, word := range words {
 		items = append(items, &node{kind: text, text: word})
 	}
-	at := slices.IndexFunc(s.holder.members, func(m member) bool { return m.key == s.keys.Command })
-	command := s.holder.members[at].value
-	if s.keys.Args == "" {
-		command.items = append(items, command.items...)
-		return
-	}
-	command.text = e.Launcher
-	if args, _ := s.holder.find(s.keys.Args); args != nil {
-		args.value.items = append(items, args.value.items...)
-		return
-	}
-	s.holder.members = slices.Insert(s.holder.members, at+1, member{key: s.keys.Args, value: &node{kind: list, items: items}})
+	return items
 }
 
 // find returns the entry with a name, or nil.

@@ -45,12 +45,7 @@ func (yamlSyntax) read(src []byte) (*node, *problem) {
 	if at := foreignBreak(src); at >= 0 {
 		return nil, &problem{at, "a line ends here for some readers of YAML and not for others", "use common line ends"}
 	}
-	d := &yamlDocument{src: src, lines: []int{0}}
-	for i, c := range src {
-		if c == '\n' {
-			d.lines = append(d.lines, i+1)
-		}
-	}
+	d := &yamlDocument{src: src, lines: lineStarts(src)}
 	loader, err := yaml.NewLoader(bytes.NewReader(src), yaml.WithStreamNodes(), yaml.WithPlugin(yamlLimits{}))
 	if err != nil {
 		return nil, d.problem(err)
