@@ -39,13 +39,32 @@ var envChanges = []envChange{
 	{"YAML, the only one", "goose/config.yaml", goose("    cmd: x\n    envs:\n      K: v # c\n    timeout: 3\n"), goose("    cmd: x\n    envs:\n      K: \"${K}\" # c\n    timeout: 3\n"), goose("    cmd: x\n    envs: {} # c\n    timeout: 3\n")},
 	{"YAML, a comment behind", "goose/config.yaml", goose("    cmd: x\n    envs:\n      K: v # c\n      L: w\n"), goose("    cmd: x\n    envs:\n      K: \"${K}\" # c\n      L: w\n"), ""},
 	{"YAML, braces", "goose/config.yaml", goose("    cmd: x\n    envs: {K: v, L: w}\n"), goose("    cmd: x\n    envs: {K: \"${K}\", L: w}\n"), goose("    cmd: x\n    envs: {L: w}\n")},
-	{"YAML, block text", "goose/config.yaml", goose("    cmd: x\n    envs:\n      K: |\n        v\n"), "", ""},
-	{"twice", ".mcp.json", env(`"K": "v", "K": "w"`), "", ""},
-	{"a list", ".mcp.json", env(`"K": ["v"]`), "", ""},
-	{"not there", ".mcp.json", env(`"L": "v"`), "", ""},
-	{"no variables", ".mcp.json", entry(`"command":"x","env":null`), "", ""},
-	{"the table twice", ".mcp.json", entry(`"command":"x","env":{},"env":{"K":"v"}`), "", ""},
-	{"an entry that is refused", ".mcp.json", entry(`"command":["x"],"env":{"K":"v"}`), "", ""},
+}
+
+func TestVariablesRefused(t *testing.T) {
+	tests := []layout{
+		{"YAML, block text", "goose/config.yaml", goose("    cmd: x\n    envs:\n      K: |\n        v\n"), "f:6:10: the text is a block"},
+		{"twice", ".mcp.json", env(`"K": "v", "K": "w"`), "f:1:52: this variable is written twice"},
+		{"a list", ".mcp.json", env(`"K": ["v"]`), "f:1:47: this variable's value is no text"},
+		{"not there", ".mcp.json", env(`"L": "v"`), `f:1:16: the entry sets no variable "K"`},
+		{"no variables", ".mcp.json", entry(`"command":"x","env":null`), "f:1:16: the entry has no table"},
+		{"the table twice", ".mcp.json", entry(`"command":"x","env":{},"env":{"K":"v"}`), `f:1:44: "env" is written twice`},
+		{"an entry that is refused", ".mcp.json", entry(`"command":["x"],"env":{"K":"v"}`), `f:1:31: this host wants "command"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := parse(t, tt.file, tt.before)
+			ref := f.Servers[0].Ref
+			for _, change := range []func() ([]byte, error){
+				func() ([]byte, error) { return f.ReplaceVariable(ref, "K", "w") },
+				func() ([]byte, error) { return f.RemoveVariable(ref, "K") },
+			} {
+				if out, err := change(); out != nil || err == nil || !strings.HasPrefix(err.Error(), tt.after) {
+					t.Errorf("got %q, %v; want an error that begins %q", out, err, tt.after)
+				}
+			}
+		})
+	}
 }
 
 func TestVariables(t *testing.T) {

@@ -30,6 +30,7 @@ var yamlLayouts = []layout{
 	{"dashes, CRLF", "goose/config.yaml", "extensions:\r\n  a:\r\n    args:\r\n    - y\r\n    cmd: x\r\n", "extensions:\r\n  a:\r\n    args:\r\n    - run\r\n    - \"--\"\r\n    - x\r\n    - y\r\n    cmd: stockade\r\n"},
 	{"brackets", "goose/config.yaml", goose("    cmd: \"x\\u0041\"\n    args: [ y, 'z' ]\n"), goose("    cmd: stockade\n    args: [ run, \"--\", \"x\\u0041\", y, 'z' ]\n")},
 	{"brackets over lines", "goose/config.yaml", goose("    cmd: x\n    args: [\n      y, # why\n      'it''s',\n    ]\n"), goose("    cmd: stockade\n    args: [\n      run,\n      \"--\",\n      x,\n      y, # why\n      'it''s',\n    ]\n")},
+	{"text over lines in brackets", "goose/config.yaml", goose("    cmd: x\n    args: [\"y\n      z\", 'w\n      w']\n"), goose("    cmd: stockade\n    args: [run, \"--\", x, \"y\n      z\", 'w\n      w']\n")},
 	{"empty list", "goose/config.yaml", goose("    cmd: x\n    args: []\n"), goose("    cmd: stockade\n    args: [run, \"--\", x]\n")},
 	{"empty list with a comment", "goose/config.yaml", goose("    cmd: x\n    args: [ # none\n      ]\n"), goose("    cmd: stockade\n    args: [run, \"--\", x # none\n      ]\n")},
 	{"no list", "goose/config.yaml", goose("    cmd: x # why\n    timeout: 3"), goose("    cmd: stockade\n    args: [ run, \"--\", x] # why\n    timeout: 3")},

@@ -147,6 +147,9 @@ func TestServers(t *testing.T) {
 				{Ref: hostconfig.Ref{Project: "/p", Name: "a"}, Command: "x", Line: 1, Column: 34},
 			},
 		},
+		{"opencode's second version", "opencode.json", `{"mcp":{"timeout":{},"servers":{"a":{"command":["x","y"]}}}}`, []hostconfig.Server{{Ref: hostconfig.Ref{Name: "a"}, Command: "x", Args: []string{"y"}, Line: 1, Column: 33}}},
+		{"opencode's first version", "opencode.json", `{"mcp":{"servers":{"command":["x"]}}}`, []hostconfig.Server{{Ref: hostconfig.Ref{Name: "servers"}, Command: "x", Line: 1, Column: 9}}},
+		{"opencode's first version, a server called servers that is off", "opencode.json", `{"mcp":{"servers":{"enabled":false}}}`, []hostconfig.Server{{Ref: hostconfig.Ref{Name: "servers"}, Kind: hostconfig.Empty, Disabled: true, Line: 1, Column: 9}}},
 		{"the launcher without a command", ".mcp.json", entry(`"command":"stockade","args":["run","--"]`), []hostconfig.Server{{Ref: hostconfig.Ref{Name: "a"}, Command: "stockade", Args: []string{"run", "--"}, Line: 1, Column: 16}}},
 		{"another program", ".mcp.json", entry(`"command":"/bin/my-stockade","args":["run","--","x"]`), []hostconfig.Server{{Ref: hostconfig.Ref{Name: "a"}, Command: "/bin/my-stockade", Args: []string{"run", "--", "x"}, Line: 1, Column: 16}}},
 	}

@@ -47,9 +47,21 @@ var refusedLayouts = []layout{
 	{"block text", "goose/config.yaml", goose("    cmd: |-\n      x\n"), "f:4:10: the text is a block below its sign"},
 	{"plain text over lines", "goose/config.yaml", goose("    cmd: /x\n      y\n"), "f:4:10: the text goes over several lines"},
 	{"quoted text over lines", "goose/config.yaml", goose("    cmd: \"/x\n      y\"\n"), "f:4:10: the text goes over several lines"},
+	{"a tag among words in brackets", "goose/config.yaml", goose("    cmd: x\n    args: [y, !!str z]\n"), "f:5:11: where the list ends cannot be told"},
 	{"a dash alone in its line", "goose/config.yaml", goose("    cmd: x\n    args:\n    -\n      y\n"), "f:6:5: an item is not in one line with its dash"},
 	{"a number as the command", "goose/config.yaml", goose("    cmd: 12\n"), `f:4:10: this host wants "cmd" as text`},
 	{"the command twice in YAML", "goose/config.yaml", goose("    cmd: x\n    cmd: y\n"), `f:5:5: "cmd" is written twice in this entry: hosts take the last, people the first`},
+}
+
+// TestWrongIsNothingElse keeps an address beside a command in another case from being taken
+// for a server that starts nothing here.
+func TestWrongIsNothingElse(t *testing.T) {
+	f := parse(t, "crush.json", `{"mcp":{"a":{"url":"x","COMMAND":"y"},"b":{"Command":"y"}}}`)
+	for _, s := range f.Servers {
+		if s.Kind != hostconfig.Wrong {
+			t.Errorf("%s is %s", s.Name, s.Kind)
+		}
+	}
 }
 
 // parse reads a file called f of the host that reads a file of the given name.

@@ -234,16 +234,12 @@ func (d *yamlDocument) sequence(n *node, y *yaml.Node) {
 		return
 	}
 	at := n.start + 1
-	for _, item := range n.items {
-		if item.odd != "" || item.kind == list || item.kind == table {
-			n.odd = "an item of the list has no plain form"
-			return
-		}
-		at = item.end
+	if len(n.items) > 0 {
+		at = n.items[len(n.items)-1].end
 	}
 	n.end = d.closing(at)
 	if n.end < 0 {
-		n.odd, n.end = "the list ends in another place", n.start
+		n.odd, n.end = "where the list ends cannot be told", n.start
 	}
 }
 
