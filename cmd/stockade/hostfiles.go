@@ -72,17 +72,7 @@ func (m machine) hostFiles(hosts []string) ([]hostFile, error) {
 			if pattern == "" {
 				continue
 			}
-			found, err := filepath.Glob(pattern)
-			if err != nil {
-				return nil, fmt.Errorf("looking for %q: %w", pattern, err)
-			}
-			if !strings.ContainsAny(place.Path, "*?[") { // a home folder may hold a sign of patterns
-				found = nil
-				if _, err := os.Lstat(pattern); err == nil {
-					found = []string{pattern}
-				}
-			}
-			for _, path := range found {
+			for _, path := range matchesOf(pattern, place.Path) {
 				if seen[path] {
 					continue // two hosts read it
 				}
@@ -92,6 +82,26 @@ func (m machine) hostFiles(hosts []string) ([]hostFile, error) {
 		}
 	}
 	return out, nil
+}
+
+// matchesOf are the files that are there of a place. A pattern may stand in its own part of
+// the path: the folder before it, a person's home, is taken as it is.
+func matchesOf(path, own string) []string {
+	if !strings.ContainsRune(own, '*') || !strings.HasSuffix(path, own) {
+		if _, err := os.Lstat(path); err != nil {
+			return nil
+		}
+		return []string{path}
+	}
+	root := strings.TrimSuffix(path, own)
+	found, err := fs.Glob(os.DirFS(root), own)
+	if err != nil {
+		return nil // no pattern of ours is malformed
+	}
+	for i := range found {
+		found[i] = filepath.Join(root, found[i])
+	}
+	return found
 }
 
 func hostNames() []string {
