@@ -50,6 +50,8 @@ func (p Policy) check() error {
 		return fmt.Errorf("checking the filter policy: no such listening policy: %d", p.Listening)
 	case p.Supervision > SupervisedInternet:
 		return fmt.Errorf("checking the filter policy: no such supervision policy: %d", p.Supervision)
+	case p.Observation > Observed:
+		return fmt.Errorf("checking the filter policy: no such observation policy: %d", p.Observation)
 	case p.Metadata > MetadataRefuse:
 		return fmt.Errorf("checking the filter policy: no such metadata policy: %d", p.Metadata)
 	case p.Truncation > TruncationByFilter:
@@ -83,7 +85,9 @@ func (p Policy) rulesFor(arch architecture) (ruleSet, error) {
 	for name, number := range calls {
 		switch {
 		case slices.Contains(p.Allow, name):
-			rules[name] = []rule{allow()}
+			if rules[name] = p.aroundObserver(name); rules[name] == nil {
+				rules[name] = []rule{allow()}
+			}
 		default:
 			rules[name], err = decide(decided[name], start, name, number)
 			if err != nil {
@@ -94,6 +98,7 @@ func (p Policy) rulesFor(arch architecture) (ruleSet, error) {
 			rules[name] = []rule{refuse(unix.EPERM)}
 		}
 	}
+	p.observed(rules)
 	return rules, nil
 }
 
@@ -109,6 +114,11 @@ func (p Policy) decisions() ruleSet {
 	all := refusalRules()
 	for _, rules := range []ruleSet{restrictedRules(), p.metadataRules(), p.fileRules(), p.socketRules()} {
 		maps.Copy(all, rules)
+	}
+	for _, name := range [...]string{"seccomp", "prctl"} {
+		if rules := p.aroundObserver(name); rules != nil {
+			all[name] = rules
+		}
 	}
 	return all
 }

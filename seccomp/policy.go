@@ -33,6 +33,19 @@ const (
 	SupervisedInternet
 )
 
+// Observation says whether an observer is told of calls that the policy decides by itself.
+type Observation uint8
+
+const (
+	// Unobserved tells nobody.
+	Unobserved Observation = iota
+	// Observed lets calls wait whose refusal would be silent: those that name a file and have
+	// a Landlock right, the execution of programs, and the creation of sockets. Whoever holds
+	// the listener answers each with what the policy without observation says
+	// ([Program.Verdict]): one that is allowed goes on, and Landlock decides.
+	Observed
+)
+
 // Listening says whether listen(2) and accept(2) work.
 type Listening uint8
 
@@ -75,6 +88,8 @@ type Policy struct {
 	// Supervision other than [Unsupervised] makes a filter for [Listen]. Installed without a
 	// listener, its waiting calls answer ENOSYS.
 	Supervision Supervision
+	// Observation other than [Unobserved] makes a filter for [Listen] too.
+	Observation Observation
 	Metadata    Metadata
 	Truncation  Truncation
 	// Base is a person's own list in the OCI runtime-spec form, in place of the built-in

@@ -68,7 +68,7 @@ func (p Policy) supervisedNetwork() network {
 // preset returns the embedded instructions of a valid policy; "" when there are none.
 func (p Policy) preset() string {
 	n := p.network()
-	if n == networkOther || p.Base != nil || len(p.Allow) > 0 || len(p.Deny) > 0 {
+	if n == networkOther || p.Observation != Unobserved || p.Base != nil || len(p.Allow) > 0 || len(p.Deny) > 0 {
 		return ""
 	}
 	return embedded(n, p.Metadata, p.Truncation)
