@@ -44,7 +44,7 @@ var rooms = map[string]room{
 		not: offline,
 	},
 	"sandbox/supervise": {
-		rooms: []string{"sandbox/egress"},
+		rooms: []string{"sandbox", "sandbox/egress", "seccomp"},
 		other: []string{"golang.org/x/sys/unix", "kernel.org/pub/linux/libs/security/libcap/psx"},
 		not:   offline,
 	},

@@ -33,6 +33,10 @@ import (
 // On an error the thread may be half in the jail: the caller ends the process. Folders
 // that Enter made are removed.
 func Enter(o *Opened) (Report, error) {
+	if o.Plan.Observed() {
+		o.discard()
+		return Report{}, errors.New("entering the jail: what is observed needs a parent that answers")
+	}
 	r, err := enter(o)
 	if err != nil {
 		o.discard()

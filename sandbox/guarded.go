@@ -152,6 +152,41 @@ func (g *guardedPlace) never(og OpenedGrant) error {
 	return nil
 }
 
+// Holds tells whether a real path is the place or lies in it.
+func (g Guarded) Holds(real string) bool {
+	return below(real, g.Path) || below(real, realPath(g.Path, map[string]string{}))
+}
+
+// Guard returns the guarded place that stands against granting a real path: of several the one
+// that the path lies in, then the one that it is, then one that lies in it. It reports false
+// when none does.
+func (p Plan) Guard(real string) (g Guarded, guarded bool) {
+	gs := newGuards(p.Guarded)
+	gs.resolve()
+	nearest := 0
+	for i := range gs.places {
+		for _, place := range [...]string{gs.places[i].Path, gs.places[i].real} {
+			near := 0
+			switch rule := gs.places[i].Rule; {
+			case !rule.forbids(real, place):
+				continue
+			case rule == GuardAlways && below(real, place):
+				near = 4
+			case rule == GuardTree && below(real, place):
+				near = 3
+			case real == place:
+				near = 2
+			default:
+				near = 1
+			}
+			if near > nearest {
+				g, nearest = gs.places[i].Guarded, near
+			}
+		}
+	}
+	return g, nearest > 0
+}
+
 // namedIn tells whether a command line names a path in a place that the grant of target
 // itself holds: the server's own folder, say, and not its neighbour.
 func namedIn(argv []string, target, place string) bool {

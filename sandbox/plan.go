@@ -190,3 +190,7 @@ type Plan struct {
 func (p Plan) Supervised() bool {
 	return p.Network.Egress == EgressRules || len(p.Network.Unix) > 0
 }
+
+// Observed tells whether a supervisor has to stay to tell of what the kernel refuses. It
+// decides nothing: the filter lets calls wait, and each goes on or is refused as without it.
+func (p Plan) Observed() bool { return p.Filter.Observation != seccomp.Unobserved }

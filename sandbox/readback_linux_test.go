@@ -24,7 +24,7 @@ func lyingToEnter(s *jailtest.Stage, args []string) jailtest.Outcome {
 
 func lyingToStart(s *jailtest.Stage, args []string) jailtest.Outcome {
 	return lying(s, args, func(o *sandbox.Opened) error {
-		started, err := sandbox.Start(o, nil)
+		started, err := sandbox.Start(o, sandbox.Parent{})
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,15 @@ type Started struct {
 	Report   Report
 }
 
+// Parent is what the parent of a server can do, for [Start].
+type Parent struct {
+	// Reach says whether the parent can work on a process; nil is not asked.
+	Reach func(pid int) error
+	// Answer takes one call that waits on a listener and gives it its answer. A plan under
+	// observation needs it.
+	Answer func(listener int) error
+}
+
 // Start is [Enter] and [Exec] for a plan that needs a supervisor: the calling process stays
 // as it is and becomes the server's parent. The caller has locked the goroutine to a thread
 // that lives as long as the process, since the server ends with that thread
@@ -35,12 +44,12 @@ type Started struct {
 // it makes is this process's too, and nothing has to be handed over through a filter that
 // stops the handing over. It runs no Go: steps.c carries out the list that [Enter] would.
 //
-// While the child waits, reach is called with its number, to see whether the supervisor
-// will be able to do its work on it; nil asks nothing.
+// While the child waits, it is asked of the parent whether it will be able to do its work.
+// Under observation the child's last steps wait for answers already: they are the parent's.
 //
 // On an error no child is left, and folders that were made are removed.
-func Start(o *Opened, reach func(pid int) error) (Started, error) {
-	s, err := start(o, reach)
+func Start(o *Opened, by Parent) (Started, error) {
+	s, err := start(o, by)
 	if err != nil {
 		o.discard()
 		return Started{}, err
@@ -52,14 +61,17 @@ func Start(o *Opened, reach func(pid int) error) (Started, error) {
 // has ended, by its parent, which is in no jail.
 func (o *Opened) Discard() { o.removeMade() }
 
-func start(o *Opened, reach func(pid int) error) (Started, error) {
+func start(o *Opened, by Parent) (Started, error) {
+	if o.Plan.Observed() && by.Answer == nil {
+		return Started{}, errors.New("starting the server: the plan is under observation, and nobody answers")
+	}
 	c, err := newChild()
 	if err != nil {
 		return Started{}, err
 	}
 	defer c.close()
-	if reach != nil {
-		if err := reach(c.pid); err != nil {
+	if by.Reach != nil {
+		if err := by.Reach(c.pid); err != nil {
 			return Started{}, errors.Join(err, c.leave())
 		}
 	}
@@ -74,7 +86,7 @@ func start(o *Opened, reach func(pid int) error) (Started, error) {
 	if o.Plan.Limits.OpenFiles == 0 {
 		p.hostLimit()
 	}
-	return c.execute(o, p)
+	return c.execute(o, p, by)
 }
 
 // hostLimit gives the server the soft limit of open files that the host set: the Go runtime
@@ -136,7 +148,7 @@ func (c *child) reap() error {
 func (c *child) close() { _ = unix.Munmap(c.memory) }
 
 // execute lets the child run its steps and execute the server.
-func (c *child) execute(o *Opened, p *prepared) (Started, error) {
+func (c *child) execute(o *Opened, p *prepared, by Parent) (Started, error) {
 	argv, err := syscall.SlicePtrFromStrings(o.Plan.Argv)
 	if err != nil {
 		return Started{}, errors.Join(fmt.Errorf("executing %q: an argument holds a NUL byte: %w", o.Plan.File, err), c.leave())
@@ -164,11 +176,20 @@ func (c *child) execute(o *Opened, p *prepared) (Started, error) {
 	c.shared.file = (*C.char)(unsafe.Pointer(file))
 	c.shared.argv = (**C.char)(unsafe.Pointer(&argv[0]))
 	c.shared.envp = (**C.char)(unsafe.Pointer(&envp[0]))
-	c.shared.failed = -1
+	c.shared.failed, c.shared.installs = -1, C.int64_t(p.installs)
 	C.let_go(c.shared, 1)
+	var failed error
+	if o.Plan.Observed() {
+		failed = c.answered(calls, p.installs, by.Answer)
+	}
 	C.wait_alive(c.shared)
 	runtime.KeepAlive(p)
-	return c.outcome(o, p, calls)
+	started, err := c.outcome(o, p, calls)
+	if failed != nil && err == nil {
+		unix.Close(started.Listener)
+		err = c.reap() // it was killed
+	}
+	return started, errors.Join(failed, err)
 }
 
 // outcome says what became of a child that no longer shares memory.

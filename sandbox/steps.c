@@ -106,7 +106,14 @@ static int child_main(void *arg)
 	if (word != 1)
 		raw(SYS_exit_group, 125, 0, 0, 0, 0, 0);
 
-	c->failed = run_steps(c->steps, c->n);
+	// The filter may let the very next call wait for an answer, so who answers is told of
+	// the listener before that.
+	c->failed = run_steps(c->steps, c->installs + 1);
+	if (c->failed == c->installs + 1) {
+		__atomic_store_n(&c->alive, LISTENED, __ATOMIC_RELEASE);
+		raw(SYS_futex, (uint64_t)&c->alive, FUTEX_WAKE, 1, 0, 0, 0);
+		c->failed += run_steps(c->steps + c->failed, c->n - c->failed);
+	}
 	if (c->failed != c->n)
 		raw(SYS_exit_group, 125, 0, 0, 0, 0, 0);
 	c->errno_exec = default_signals();
@@ -125,7 +132,7 @@ int64_t make_child(struct child *c, void *stack_top)
 	if (err)
 		return err;
 	c->core_parent = (uint64_t)raw(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	c->alive = 1;
+	c->alive = ALIVE;
 	// No CLONE_SIGHAND: the child's actions are its own. CLONE_FILES: what the child opens
 	// is in the parent's table too. CLONE_CHILD_CLEARTID: the kernel clears the word when
 	// the child stops sharing memory (clone(2), set_tid_address(2)).
@@ -146,6 +153,19 @@ void wait_alive(struct child *c)
 	uint32_t alive;
 	while ((alive = __atomic_load_n(&c->alive, __ATOMIC_ACQUIRE)))
 		raw(SYS_futex, (uint64_t)&c->alive, FUTEX_WAIT, alive, 0, 0, 0);
+}
+
+int wait_listened(struct child *c)
+{
+	uint32_t alive;
+	while ((alive = __atomic_load_n(&c->alive, __ATOMIC_ACQUIRE)) == ALIVE)
+		raw(SYS_futex, (uint64_t)&c->alive, FUTEX_WAIT, alive, 0, 0, 0);
+	return alive == LISTENED;
+}
+
+int is_alive(struct child *c)
+{
+	return __atomic_load_n(&c->alive, __ATOMIC_ACQUIRE) != 0;
 }
 
 static uint64_t host_limit[2];

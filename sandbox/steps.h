@@ -28,6 +28,11 @@ struct step {
 // run_steps returns the index of the first step that did not answer as wanted, or n.
 int64_t run_steps(struct step *steps, int64_t n);
 
+enum alive {
+	ALIVE = 1,
+	LISTENED = 2 // the filter is on, and its listener is the result of its step
+};
+
 // child is a process that shares this one's memory and descriptors and waits to be told
 // its steps. All words are shared; go and alive are futexes.
 struct child {
@@ -35,10 +40,12 @@ struct child {
 	uint64_t core_parent; // process number of the maker
 
 	uint32_t go;          // 0: wait, 1: run, 2: leave
-	uint32_t alive;       // the kernel makes it 0 when the child no longer shares memory
+	uint32_t alive;       // ALIVE, then LISTENED; the kernel makes it 0 when the child no
+	                      // longer shares memory
 
 	struct step *steps;
 	int64_t n;
+	int64_t installs;     // index of the step that installs the filter
 	const char *file;
 	char *const *argv;
 	char *const *envp;
@@ -53,6 +60,13 @@ int64_t make_child(struct child *c, void *stack_top);
 
 // wait_alive returns when the child has executed the server, or has ended.
 void wait_alive(struct child *c);
+
+// wait_listened returns 1 when the filter is on, and 0 when the child has ended before.
+int wait_listened(struct child *c);
+
+// is_alive says whether the child still shares memory. Until it does no more, all its calls
+// are the ones of its steps, and the execve after them.
+int is_alive(struct child *c);
 
 // let_go tells the child to run (1) or to leave (2).
 void let_go(struct child *c, uint32_t word);

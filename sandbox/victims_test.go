@@ -38,7 +38,7 @@ func enterAndExec(s *jailtest.Stage, args []string) jailtest.Outcome {
 // server did.
 func startAndWait(s *jailtest.Stage, args []string) jailtest.Outcome {
 	o := openedPlan(s, args)
-	started, err := sandbox.Start(o, nil)
+	started, err := sandbox.Start(o, sandbox.Parent{})
 	if err != nil {
 		s.Failf("starting: %v", err)
 	}

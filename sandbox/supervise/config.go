@@ -28,6 +28,9 @@ type Config struct {
 	// Deny is told each refusal once, from several goroutines, after the server has its
 	// answer. The next call waits for it.
 	Deny func(egress.Denial)
+
+	// Observation tells of what the kernel refuses; nil for nothing.
+	Observation *Observation
 }
 
 // Unix says which socket files the server may connect and send to.

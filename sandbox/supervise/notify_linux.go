@@ -19,8 +19,9 @@ type notification struct {
 	args  [6]uint64
 }
 
-// response is struct seccomp_notif_resp. Its flags stay 0: SECCOMP_USER_NOTIF_FLAG_CONTINUE
-// would let the call go on with whatever its arguments point to by then.
+// response is struct seccomp_notif_resp. SECCOMP_USER_NOTIF_FLAG_CONTINUE lets the call go on
+// with whatever its arguments point to by then: it is for calls that are observed and not
+// decided upon, and for nothing else.
 type response struct {
 	id    uint64
 	value int64
@@ -85,6 +86,9 @@ func (l *listener) valid(id uint64) bool {
 // answer ends a call. A caller that is gone needs none.
 func (l *listener) answer(id uint64, a answer) error {
 	r := response{id: id, value: a.value, errno: -int32(a.errno)} //nolint:gosec // errnos are small
+	if a.goesOn {
+		r = response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	}
 	err := ioctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("answering a call: %w", err)

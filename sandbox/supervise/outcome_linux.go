@@ -12,6 +12,9 @@ import (
 type answer struct {
 	value int64
 	errno unix.Errno
+	// goesOn lets the kernel make the call, as if nobody had been asked. Only [answerBy] says
+	// it: for a call that the server's filter allows without observation.
+	goesOn bool
 }
 
 // restart is ERESTARTSYS (include/linux/errno.h), which never reaches a program: on its way
@@ -38,6 +41,8 @@ type outcome struct {
 	step   step
 	answer answer
 	denial *egress.Denial // of a refusal; nil otherwise
+	// refusal is what the kernel will refuse of an observed call; nil for nothing.
+	refusal *Refusal
 
 	wake  wake                 // with stepPark
 	stop  func(stopped) answer // with stepPark: what to answer when the wait ends early

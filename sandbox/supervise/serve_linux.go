@@ -68,7 +68,7 @@ func Serve(c Config) error {
 }
 
 func newSupervisor(c Config) (*supervisor, error) {
-	if c.Deny == nil || c.Egress != nil && (c.Stub == nil || c.Relay == nil) {
+	if c.Deny == nil || c.Egress != nil && (c.Stub == nil || c.Relay == nil) || c.Observation != nil && !c.Observation.complete() {
 		return nil, errors.New("its configuration is not complete")
 	}
 	s := &supervisor{
@@ -234,6 +234,9 @@ func (s *supervisor) dispatch(c *call) outcome {
 	if c.arch != nativeArch() || c.pid == 0 {
 		return result(unix.EPERM)
 	}
+	if o, observed := s.observe(c); observed {
+		return o
+	}
 	switch c.nr {
 	case unix.SYS_BIND:
 		return s.bind(c)
@@ -274,6 +277,9 @@ func (s *supervisor) finish(c *call, o outcome) error {
 	if o.denial != nil {
 		s.complete(c, o.denial)
 	}
+	if o.refusal != nil {
+		o.refusal.name(c)
+	}
 	if o.answer.errno == unix.EPIPE && c.signalsPipe && s.listener.valid(c.id) {
 		c.task.signal(unix.SIGPIPE)
 	}
@@ -281,6 +287,9 @@ func (s *supervisor) finish(c *call, o outcome) error {
 	s.release(c)
 	if o.denial != nil {
 		s.Deny(*o.denial)
+	}
+	if o.refusal != nil {
+		s.Observation.Tell(*o.refusal)
 	}
 	return err
 }
