@@ -8,7 +8,10 @@ import (
 //go:generate go test -tags profilesgenerate -run ^TestGenerated$ -update .
 
 // builtinFile begins the file name of built-in profiles, in positions.
-const builtinFile = "built-in "
+const builtinFile = BuiltInSource
+
+// BuiltInSource begins [Profile.File] of built-in profiles; their name follows.
+const BuiltInSource = "built-in "
 
 // sources are the built-in profiles as a person would write them. Starting a server does
 // not parse them: builtins, in builtin_gen.go, are what they parse to, sorted by name. The

@@ -45,8 +45,9 @@ DESCRIPTION
         grants        [{access, path, target, kind, state, why, broad, origin: {source, line, column}}]
                       state is "granted", "skipped" (optional and absent) or "pending" (made at start)
         network       {egress, rules: [{to, names, addresses, origin}], listen, unix:
-                      [{path, broad, origin}], supervised}; egress is "none", "public", "list" or "all",
-                      and names "strict", "pinned", or "" for addresses
+                      [{path, broad, origin}], supervised, observed}; egress is "none", "public", "list"
+                      or "all", and names "strict", "pinned", or "" for addresses; observed says
+                      that --explain-denials is on
         syscalls      {default, allowed, answers: [{answer, calls}]}
         environment   [NAME]
         secrets       [{name, optional, passed, origin}]: which of them are environment.secrets
@@ -83,7 +84,7 @@ func newExplainCommand(c *call) *cli.Command {
 	return &cli.Command{
 		UsageText:   "stockade explain [--format text|json|oci] [--all] " + sameSynopsis,
 		Description: explainAbout,
-		Flags: append(opts.flags(),
+		Flags: append(append(opts.flags(), opts.explainDenialsFlag()),
 			&cli.GenericFlag{Name: "format", Value: &opts.format, Usage: "`text|json|oci` how to print; default: text"},
 			&cli.BoolFlag{Name: "all", Usage: "list optional paths that are absent, and all calls that are refused", Destination: &opts.all}),
 		Action: func(ctx *cli.Context) error {
@@ -120,6 +121,7 @@ func runExplain(ctx context.Context, opts *explainOptions, server []string, std 
 	if err != nil {
 		return err
 	}
+	v.Network.Observed = opts.explainDenials
 	if opts.format.value == "json" {
 		return writeJSON(std.out, v)
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,9 +20,10 @@ const logAbout = `
 DESCRIPTION
     Prints what servers asked for and were refused by their supervisor: connections, names,
     datagrams, Unix sockets and listening, one line each, the oldest first, with the rule
-    that decided and how to allow it. What the kernel alone refuses is not in it: files,
-    programs, and all of the network, binding a port included, of servers without a
-    supervisor (whose profile has no rules or public in network.egress, nor network.unix).
+    that decided and how to allow it. What the kernel alone refuses is in it for servers that
+    were started with --explain-denials: files, programs and the making of sockets. Of others
+    it is not: files, programs, and all of the network, binding a port included, where no
+    supervisor stays (the profile has no rules or public in network.egress, nor network.unix).
 
     At most 600 refusals of a run are written in a minute; a line tells how many more there
     were. Lookups of names come without the process that asked.
@@ -31,6 +34,10 @@ DESCRIPTION
 
     With --json, one object a line, as in the log:
         {"time", "profile", "program", "pid", "call", "asked", "rule", "hint"}
+    What the kernel refused has more: "kind" ("file", "program" or "socket"), "operation"
+    ("reading", "creating"), "file" (the profile's) and "key" (of the profile, under which to
+    add "asked" or the folder in "hint"). A line with "unseen" and an empty "call" counts the
+    calls of such a run whose outcome could not be foreseen.
     "unlogged" is there too when so many refusals before this one came too fast to be
     logged. A line with "unlogged" and an empty "call" is no refusal: it tells of those
     that no other line followed.
@@ -43,16 +50,18 @@ EXIT STATUS
 type logOptions struct {
 	json, follow   bool
 	profile, since once
+	kind           once
 }
 
 func newLogCommand(c *call) *cli.Command {
 	opts := &logOptions{}
 	return &cli.Command{
-		UsageText:   "stockade log [--json] [--profile NAME] [--since DURATION] [--follow]",
+		UsageText:   "stockade log [--json] [--profile NAME] [--kind KIND] [--since DURATION] [--follow]",
 		Description: logAbout,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print JSON lines", Destination: &opts.json},
 			&cli.GenericFlag{Name: "profile", Value: &opts.profile, Usage: "`NAME` only servers under this profile"},
+			&cli.GenericFlag{Name: "kind", Value: &opts.kind, Usage: "`KIND` only refusals of this kind: network, file, program or socket"},
 			&cli.GenericFlag{Name: "since", Value: &opts.since, Usage: "`DURATION` only what is not older: 90s, 15m, 24h"},
 			&cli.BoolFlag{Name: "follow", Usage: "go on with what is refused from now on", Destination: &opts.follow},
 		},
@@ -105,7 +114,7 @@ func runLog(ctx context.Context, opts *logOptions, std stdio) error {
 type logPrinter struct {
 	out                 io.Writer
 	json                bool
-	profile             string
+	profile, kind       string    // "": all
 	after               time.Time // zero: all
 	printed, unreadable int
 }
@@ -117,7 +126,13 @@ func newLogPrinter(opts *logOptions, now time.Time, out io.Writer) (*logPrinter,
 	if err := opts.since.check("since"); err != nil {
 		return nil, err
 	}
-	p := &logPrinter{out: out, json: opts.json, profile: opts.profile.value}
+	if err := opts.kind.check("kind"); err != nil {
+		return nil, err
+	}
+	if k := opts.kind.value; k != "" && !slices.Contains(kinds, k) {
+		return nil, &usageError{problem: fmt.Sprintf("--kind: %q is no kind of refusal", hideValue(k)), hint: "the kinds are " + strings.Join(kinds, ", ")}
+	}
+	p := &logPrinter{out: out, json: opts.json, profile: opts.profile.value, kind: opts.kind.value}
 	if text := opts.since.value; text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
@@ -135,7 +150,7 @@ func (p *logPrinter) print(line []byte) error {
 		p.unreadable++
 		return nil
 	}
-	if p.profile != "" && e.Profile != p.profile || e.Time.Before(p.after) {
+	if p.profile != "" && e.Profile != p.profile || e.Time.Before(p.after) || p.kind != "" && e.kind() != p.kind {
 		return nil
 	}
 	p.printed++
@@ -144,6 +159,10 @@ func (p *logPrinter) print(line []byte) error {
 		return err
 	}
 	at := e.Time.Local().Format("2006-01-02 15:04:05")
+	if e.Unseen > 0 {
+		_, err := fmt.Fprintf(p.out, "%s  %s  (of %s nobody could foresee whether the kernel refuses it)\n", at, escape(e.Profile), counted(e.Unseen, "call"))
+		return err
+	}
 	if e.Call == "" {
 		_, err := fmt.Fprintf(p.out, "%s  %s  (%s up to here came too fast to be logged)\n", at, escape(e.Profile), counted(e.Unlogged, "refusal"))
 		return err
@@ -161,10 +180,18 @@ func (p *logPrinter) print(line []byte) error {
 	return err
 }
 
+// kind is what a person filters by: "" for a line that is no refusal.
+func (e denialEntry) kind() string {
+	if e.Kind == "" && e.Call != "" {
+		return kindNetwork
+	}
+	return e.Kind
+}
+
 func readEntry(line []byte) (denialEntry, bool) {
 	var e denialEntry
 	err := json.Unmarshal(line, &e)
-	return e, err == nil && !e.Time.IsZero() && (e.Call != "" || e.Unlogged > 0)
+	return e, err == nil && !e.Time.IsZero() && (e.Call != "" || e.Unlogged > 0 || e.Unseen > 0)
 }
 
 // logReader hands the lines of the log on, oldest first.

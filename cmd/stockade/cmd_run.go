@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"stockade/sandbox"
+	"stockade/seccomp"
 )
 
 const runAbout = `
@@ -28,6 +29,15 @@ DESCRIPTION
     A RULE is HOST, HOST:PORT, HOST:FIRST-LAST, *.DOMAIN:PORT, ADDRESS:PORT or
     PREFIX/LENGTH:PORT; the port is 443 when there is none, for addresses too.
     "--egress none" adds nothing, and is an error when the profile grants more than that.
+
+    --explain-denials tells of what the kernel alone refuses: one line on standard error for
+    each file, program and socket, with the operation, the profile's file and the key to add
+    to, and the same in "stockade log". stockade then stays as the server's parent, also
+    where no supervisor is needed: its filter lets these calls wait for a look, each goes on
+    as without, and Landlock decides. The look costs a few tens of microseconds a call, and is
+    a forecast: a server that changes a path while it is looked at makes a wrong line, and
+    nothing else. What runtimes look for at their start and do without is in the log alone,
+    and what is missing (ENOENT) or closed to you anyway is in neither.
 
     The words after "--" are the server's. They are never parsed, joined or split, and no
     shell sees them.
@@ -63,7 +73,7 @@ func newRunCommand(c *call) *cli.Command {
 	return &cli.Command{
 		UsageText:   "stockade run " + launchSynopsis,
 		Description: runAbout,
-		Flags:       opts.flags(),
+		Flags:       append(opts.flags(), opts.explainDenialsFlag()),
 		Action: func(ctx *cli.Context) error {
 			if err := c.needsServer(ctx); err != nil {
 				return err
@@ -80,6 +90,9 @@ func runRun(ctx context.Context, opts *launchOptions, server []string, std stdio
 	if err != nil {
 		return err
 	}
+	if opts.explainDenials {
+		l.resolved.Plan.Filter.Observation = seccomp.Observed
+	}
 	opened, err := sandbox.Open(l.resolved.Plan)
 	if err != nil {
 		return err
@@ -90,8 +103,8 @@ func runRun(ctx context.Context, opts *launchOptions, server []string, std stdio
 	if err := l.machine.auditStart(l); err != nil {
 		return err
 	}
-	if l.resolved.Plan.Supervised() {
-		return superviseLogged(opened, l.machine, std)
+	if l.resolved.Plan.Supervised() || l.resolved.Plan.Observed() {
+		return superviseLogged(opened, l.machine, l.source, std)
 	}
 	report, err := sandbox.Enter(opened)
 	if err != nil {

@@ -42,6 +42,14 @@ type denialEntry struct {
 	Asked   string    `json:"asked"`
 	Rule    string    `json:"rule"`
 	Hint    string    `json:"hint"`
+	// Of what the kernel refuses: what kind of thing it is, what was about to be done, the
+	// profile's file and the key that grants it.
+	Kind      string `json:"kind,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	File      string `json:"file,omitempty"`
+	Key       string `json:"key,omitempty"`
+	// Unseen counts calls of this run whose outcome could not be foreseen, on a line of its own.
+	Unseen int `json:"unseen,omitempty"`
 	// Unlogged counts refusals of this run before this one that came too fast for a line
 	// of their own. A line without a call is no refusal: it only tells of them.
 	Unlogged int `json:"unlogged,omitempty"`
@@ -62,9 +70,17 @@ func newEntry(d egress.Denial, profile string) denialEntry {
 		d.Time = time.Now()
 	}
 	return denialEntry{
-		Time: d.Time.UTC().Truncate(time.Millisecond), Profile: bounded(profile), Program: bounded(d.Program), PID: d.PID,
-		Call: bounded(d.Call), Asked: bounded(d.Asked), Rule: bounded(d.Rule), Hint: bounded(d.Hint),
+		Time: d.Time, Profile: profile, Program: d.Program, PID: d.PID, Call: d.Call, Asked: d.Asked, Rule: d.Rule, Hint: d.Hint,
+	}.bounded()
+}
+
+// bounded bounds every text that a server has a part in.
+func (e denialEntry) bounded() denialEntry {
+	e.Time = e.Time.UTC().Truncate(time.Millisecond)
+	for _, text := range []*string{&e.Profile, &e.Program, &e.Call, &e.Asked, &e.Rule, &e.Hint, &e.File} {
+		*text = bounded(*text)
 	}
+	return e
 }
 
 func bounded(s string) string {
@@ -88,6 +104,8 @@ type denialLog struct {
 
 	mu       sync.Mutex
 	told     tellLimit
+	once     map[string]struct{} // what the kernel refused and a line told of
+	unseen   int
 	logged   writeLimit
 	lost     int         // of those that were not told, how many are not in the log either
 	flush    *time.Timer // tells how many lines were left out when no refusal follows
@@ -108,6 +126,46 @@ func (l *denialLog) deny(d egress.Denial) {
 	defer l.mu.Unlock()
 	written := l.log(e)
 	left, tell := l.told.admit(e.Time, e.Call+" "+e.Asked)
+	l.say(e, written, left, tell)
+}
+
+// observed reports one refusal of the kernel: a line for each thing in a run, and none for
+// what servers do without.
+func (l *denialLog) observed(e denialEntry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	written := l.log(e)
+	if quiet(e) {
+		return
+	}
+	what := e.Operation + " " + e.Asked
+	if _, known := l.once[what]; known || len(l.once) >= mostOnce {
+		l.told.left++
+		l.say(e, written, 0, false)
+		return
+	}
+	left, tell := l.told.admit(e.Time, what)
+	if tell {
+		if l.once == nil {
+			l.once = map[string]struct{}{}
+		}
+		l.once[what] = struct{}{}
+	}
+	l.say(e, written, left, tell)
+}
+
+// mostOnce bounds what is remembered of a server's refusals.
+const mostOnce = 2048
+
+// overlooked counts a call whose outcome could not be foreseen.
+func (l *denialLog) overlooked() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unseen++
+}
+
+// say tells of an entry, or sees to it that it is counted.
+func (l *denialLog) say(e denialEntry, written bool, left int, tell bool) {
 	l.more(left)
 	if tell {
 		l.std.say(sayNote, denialText(e))
@@ -190,16 +248,22 @@ func (l *denialLog) close() {
 		l.flush = nil
 	}
 	l.rest()
+	if l.unseen > 0 {
+		l.append(denialEntry{Time: time.Now(), Profile: l.profile, Unseen: l.unseen}.bounded())
+	}
 }
 
 // denialText is one refusal as a sentence. The call is in it unless what was asked for says
 // it already: "unix /run/x.sock", "listen tcp 0.0.0.0:80", "name evil.example".
 func denialText(e denialEntry) string {
 	text := "refused: "
-	if e.Call != "dns" && !strings.HasPrefix(e.Asked, e.Call+" ") {
-		text += e.Call + " "
+	if e.Operation != "" {
+		text += e.Operation + " " + e.Asked + " (" + e.Call + ")"
+	} else if e.Call != "dns" && !strings.HasPrefix(e.Asked, e.Call+" ") {
+		text += e.Call + " " + e.Asked
+	} else {
+		text += e.Asked
 	}
-	text += e.Asked
 	if e.Program != "" {
 		text = e.Program + ": " + text
 	}

@@ -55,6 +55,7 @@ type launchOptions struct {
 	profile                                             once
 	roots, read, write, exec, egress, listen, unix, env many
 	policies                                            many
+	explainDenials                                      bool
 }
 
 // check finds flags that took a word that is not theirs: the next flag, or the value of a
@@ -112,6 +113,11 @@ func (o *launchOptions) flags() []cli.Flag {
 		&cli.GenericFlag{Name: "env", Value: &o.env, Usage: "`NAME[=VALUE]` also pass, or set, this variable"},
 		&cli.GenericFlag{Name: "policy", Value: &o.policies, Usage: "`FILE` also hold the plan to this policy; may be repeated"},
 	}
+}
+
+// explainDenialsFlag is for the commands that start a server or show what a start does.
+func (o *launchOptions) explainDenialsFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "explain-denials", Usage: "tell of each file, program and socket that the kernel refuses, and what grants it; slows the server down", Destination: &o.explainDenials}
 }
 
 // grants are the flags as package profiles takes them.

@@ -155,7 +155,13 @@ func networkRows(n networkView) [][]string {
 		}
 		rows = append(rows, []string{"unix", g.Path, why, place(g.Origin)})
 	}
-	if n.Supervised {
+	if n.Observed {
+		rows = append(rows, []string{"observed", "yes", "each file, program and socket that the kernel refuses is told; the supervisor decides nothing by it"})
+	}
+	switch {
+	case n.Observed && !n.Supervised:
+		return append(rows, []string{"supervisor", "stays", "as the server's parent, to observe"})
+	case n.Supervised:
 		return append(rows, []string{"supervisor", "stays", "as the server's parent: it decides on each connection, resolves names and relays"})
 	}
 	return append(rows, []string{"supervisor", "none", "stockade is gone when the server runs"})

@@ -94,6 +94,7 @@ type networkView struct {
 	Listen     []uint16     `json:"listen"`
 	Unix       []socketView `json:"unix"`
 	Supervised bool         `json:"supervised"`
+	Observed   bool         `json:"observed"`
 }
 
 // ruleView is one rule of egress. Names is how the name is held on the rule's ports, and

@@ -88,7 +88,7 @@ func runEnter(std stdio) error {
 	}
 	if plan.Supervised() {
 		unsaid := func(egress.Denial) {} // the probe tells what was refused
-		return superviseServer(opened, unsaid, std)
+		return superviseServer(opened, hearing{deny: unsaid}, std)
 	}
 	if _, err := sandbox.Enter(opened); err != nil {
 		return err

@@ -20,17 +20,30 @@ type supervision struct {
 	rules  *egress.Policy // nil: no network to open
 }
 
+// hearing is who is told of refusals.
+type hearing struct {
+	deny func(egress.Denial)
+	// refused and unseen are told of what the kernel refuses; nil for a plan without
+	// observation.
+	refused func(supervise.Refusal)
+	unseen  func()
+}
+
 // superviseServer starts the server as a child and stays until it has ended. The resolver
 // and the relay are made while the server starts: its first call that needs a decision waits
 // in the kernel until all is there, and nothing else does.
-func superviseServer(opened *sandbox.Opened, deny func(egress.Denial), std stdio) error {
+func superviseServer(opened *sandbox.Opened, by hearing, std stdio) error {
 	// The server ends with the thread that makes it.
 	runtime.LockOSThread()
-	s, err := newSupervision(opened, deny)
+	s, err := newSupervision(opened, by)
 	if err != nil {
 		return err
 	}
-	started, err := sandbox.Start(opened, supervise.Reach)
+	parent := sandbox.Parent{Reach: supervise.Reach}
+	if s.config.Observation != nil {
+		parent.Answer = s.config.Observation.Answer
+	}
+	started, err := sandbox.Start(opened, parent)
 	if err != nil {
 		return err
 	}
@@ -38,7 +51,7 @@ func superviseServer(opened *sandbox.Opened, deny func(egress.Denial), std stdio
 	s.config.Listener, s.config.PID = started.Listener, started.PID
 	broken := make(chan error, 1)
 	go func() {
-		if err := s.serve(); err != nil {
+		if err := s.serve(opened); err != nil {
 			// Without its supervisor the server has no network. It ends, rather than hang.
 			broken <- errors.Join(err, unix.Kill(started.PID, unix.SIGKILL))
 		}
@@ -58,7 +71,13 @@ func superviseServer(opened *sandbox.Opened, deny func(egress.Denial), std stdio
 
 // serve gives up what a supervisor must not have, opens the network and decides from then
 // on. What it holds goes with the process, which ends with the server.
-func (s *supervision) serve() error {
+func (s *supervision) serve(opened *sandbox.Opened) error {
+	if s.config.Observation != nil {
+		var err error
+		if s.config.Observation.Domain, err = opened.Domain(); err != nil {
+			return err
+		}
+	}
 	if err := supervise.Withdraw(); err != nil {
 		return err
 	}
@@ -82,14 +101,20 @@ func ended(status unix.WaitStatus) error {
 	return &toldError{code} // whatever there was to say, the server said
 }
 
-func newSupervision(opened *sandbox.Opened, deny func(egress.Denial)) (*supervision, error) {
+func newSupervision(opened *sandbox.Opened, by hearing) (*supervision, error) {
 	network := &opened.Plan.Network
 	s := &supervision{config: supervise.Config{
 		Profile: opened.Plan.Name,
 		Listen:  network.Listen,
-		Deny:    deny,
+		Deny:    by.deny,
 	}}
 	var err error
+	if opened.Plan.Observed() {
+		s.config.Observation = &supervise.Observation{Tell: by.refused, Unseen: by.unseen}
+		if s.config.Observation.Filter, err = opened.Plan.Filter.Unobserved(); err != nil {
+			return nil, err
+		}
+	}
 	if network.Egress == sandbox.EgressRules {
 		s.rules = &network.Rules
 		if err = supervise.ReachRoutes(); err != nil {
@@ -149,7 +174,7 @@ func readSystemFile(path string) ([]byte, error) {
 }
 
 // superviseLogged supervises a server whose refusals are told and logged.
-func superviseLogged(opened *sandbox.Opened, m machine, std stdio) error {
+func superviseLogged(opened *sandbox.Opened, m machine, source string, std stdio) error {
 	lines := newSpool(std.err)
 	defer lines.close()
 	denials := openDenialLog(m.state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: lines})
@@ -157,5 +182,11 @@ func superviseLogged(opened *sandbox.Opened, m machine, std stdio) error {
 	if m.policies.auditsDenials() {
 		denials.audit = toSystemLog
 	}
-	return superviseServer(opened, denials.deny, std)
+	by := hearing{deny: denials.deny}
+	if opened.Plan.Observed() {
+		advice := advisor{plan: opened.Plan, source: source, dir: opened.Plan.Dir}
+		by.refused = func(r supervise.Refusal) { denials.observed(advice.entry(r)) }
+		by.unseen = denials.overlooked
+	}
+	return superviseServer(opened, by, std)
 }
