@@ -44,12 +44,13 @@ var rooms = map[string]room{
 		not: offline,
 	},
 	"sandbox/supervise": {
-		rooms: []string{"sandbox", "sandbox/egress", "seccomp"},
+		rooms: []string{"sandbox/egress", "sandbox/forecast", "seccomp"},
 		other: []string{"golang.org/x/sys/unix", "kernel.org/pub/linux/libs/security/libcap/psx"},
 		not:   offline,
 	},
+	"sandbox/forecast": {other: []string{"golang.org/x/sys/unix"}, not: offline},
 	"sandbox": {
-		rooms: []string{"sandbox/egress", "seccomp"},
+		rooms: []string{"sandbox/egress", "sandbox/forecast", "seccomp"},
 		other: []string{
 			"github.com/landlock-lsm/go-landlock", "github.com/opencontainers/runtime-spec", "golang.org/x/sys/unix",
 		},
@@ -77,7 +78,8 @@ var rooms = map[string]room{
 	},
 	"cmd/stockade": {
 		rooms: []string{
-			"profiles", "profiles/hostconfig", "sandbox", "sandbox/egress", "sandbox/packages", "sandbox/program", "sandbox/supervise", "sandbox/verify", "seccomp",
+			"profiles", "profiles/hostconfig", "sandbox", "sandbox/egress", "sandbox/forecast", "sandbox/packages", "sandbox/program",
+			"sandbox/supervise", "sandbox/verify", "seccomp",
 		},
 		other: []string{
 			"github.com/urfave/cli/v2", "golang.org/x/term", "golang.org/x/sys/unix", "github.com/opencontainers/runtime-spec",

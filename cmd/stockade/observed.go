@@ -10,6 +10,7 @@ import (
 
 	"stockade/profiles"
 	"stockade/sandbox"
+	"stockade/sandbox/forecast"
 	"stockade/sandbox/supervise"
 )
 
@@ -74,7 +75,7 @@ func (a advisor) path(e *denialEntry, r supervise.Refusal) {
 	if r.Operation == supervise.Executing {
 		e.Kind = kindProgram
 	}
-	const special = sandbox.UseMakeDevice | sandbox.UseMakeFifo | sandbox.UseMakeSocket
+	const special = forecast.UseMakeDevice | forecast.UseMakeFifo | forecast.UseMakeSocket
 	switch e.Key = keyOf(r); {
 	case r.Wider:
 		e.Key, e.Rule = "", "there the server may do more with it than in the folder that it comes from"
@@ -94,7 +95,7 @@ func keyOf(r supervise.Refusal) string {
 	switch {
 	case r.Operation == supervise.Executing:
 		return "filesystem.execute"
-	case r.Uses&^(sandbox.UseRead|sandbox.UseList) == 0:
+	case r.Uses&^(forecast.UseRead|forecast.UseList) == 0:
 		return "filesystem.read"
 	}
 	return "filesystem.write"

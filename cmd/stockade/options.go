@@ -117,7 +117,7 @@ func (o *launchOptions) flags() []cli.Flag {
 
 // explainDenialsFlag is for the commands that start a server or show what a start does.
 func (o *launchOptions) explainDenialsFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "explain-denials", Usage: "tell of each file, program and socket that the kernel refuses, and what grants it; slows the server down", Destination: &o.explainDenials}
+	return &cli.BoolFlag{Name: "explain-denials", Usage: "tell what the kernel refuses, and what grants it", Destination: &o.explainDenials}
 }
 
 // grants are the flags as package profiles takes them.

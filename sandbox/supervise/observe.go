@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"stockade/sandbox"
+	"stockade/sandbox/forecast"
 	"stockade/seccomp"
 )
 
@@ -17,7 +17,7 @@ type Observation struct {
 	// Filter is the server's filter without observation ([seccomp.Policy.Unobserved]).
 	Filter seccomp.Program
 	// Domain foresees what Landlock refuses.
-	Domain *sandbox.Domain
+	Domain *forecast.Domain
 	// Tell is told each refusal once, after the server has its answer. The next call waits
 	// for it.
 	Tell func(Refusal)
@@ -87,7 +87,7 @@ type Refusal struct {
 	// Grant is the path that a grant has to name: Path, or the folder that holds it.
 	Grant string
 	// Uses are what the domain lacks there.
-	Uses sandbox.Use
+	Uses forecast.Use
 	// Replaced says that Path was granted, as another file that is there no more.
 	Replaced bool
 	// Wider says that a folder grants more than the one that a file comes from, which moves

@@ -3,7 +3,7 @@ package supervise
 import (
 	"golang.org/x/sys/unix"
 
-	"stockade/sandbox"
+	"stockade/sandbox/forecast"
 )
 
 // intent looks at the files of one call, and returns what the domain will refuse of it; nil
@@ -50,16 +50,16 @@ func (s *supervisor) intend(c *call) (intent, error) {
 	case unix.SYS_EXECVEAT:
 		return intendExec(c, argument{0, 1}, c.number(4))
 	case unix.SYS_MKDIRAT:
-		return intendMake(c, "mkdirat", argument{0, 1}, sandbox.UseMakeFolder)
+		return intendMake(c, "mkdirat", argument{0, 1}, forecast.UseMakeFolder)
 	case unix.SYS_MKNODAT:
 		return intendMake(c, "mknodat", argument{0, 1}, nodeUse(c.args[2]))
 	case unix.SYS_SYMLINKAT:
-		return intendMake(c, "symlinkat", argument{1, 2}, sandbox.UseMakeLink)
+		return intendMake(c, "symlinkat", argument{1, 2}, forecast.UseMakeLink)
 	case unix.SYS_UNLINKAT:
 		if c.number(2)&unix.AT_REMOVEDIR != 0 {
-			return intendRemove(c, "unlinkat", argument{0, 1}, sandbox.UseRemoveFolder)
+			return intendRemove(c, "unlinkat", argument{0, 1}, forecast.UseRemoveFolder)
 		}
-		return intendRemove(c, "unlinkat", argument{0, 1}, sandbox.UseRemoveFile)
+		return intendRemove(c, "unlinkat", argument{0, 1}, forecast.UseRemoveFile)
 	case unix.SYS_RENAMEAT:
 		return intendMove(c, "renameat", argument{0, 1}, argument{2, 3}, 0)
 	case unix.SYS_RENAMEAT2:
@@ -73,21 +73,21 @@ func (s *supervisor) intend(c *call) (intent, error) {
 }
 
 // nodeUse is what making a node of a mode needs (mknod(2)); without a kind it is a file.
-func nodeUse(mode uint64) sandbox.Use {
+func nodeUse(mode uint64) forecast.Use {
 	switch uint32(mode) & unix.S_IFMT { //nolint:gosec // as the kernel does
 	case unix.S_IFIFO:
-		return sandbox.UseMakeFifo
+		return forecast.UseMakeFifo
 	case unix.S_IFSOCK:
-		return sandbox.UseMakeSocket
+		return forecast.UseMakeSocket
 	case unix.S_IFCHR, unix.S_IFBLK:
-		return sandbox.UseMakeDevice
+		return forecast.UseMakeDevice
 	}
-	return sandbox.UseMakeFile
+	return forecast.UseMakeFile
 }
 
 // missing asks the domain about one thing, and then whether the user may at all. shown is
 // the path that the call is about.
-func (v *viewer) missing(t *thing, u sandbox.Use, mode uint32, r Refusal) (*Refusal, error) {
+func (v *viewer) missing(t *thing, u forecast.Use, mode uint32, r Refusal) (*Refusal, error) {
 	refused, err := v.domain.Refuses(t.fd, t.real, u)
 	if err != nil || refused == 0 {
 		return nil, err
@@ -115,14 +115,14 @@ type opening struct{ flags, resolve uint64 }
 func (o opening) has(flags uint64) bool { return o.flags&flags == flags }
 
 // wants is what the descriptor is for, on a file.
-func (o opening) wants() (u sandbox.Use, mode uint32, op Operation) {
+func (o opening) wants() (u forecast.Use, mode uint32, op Operation) {
 	switch o.flags & unix.O_ACCMODE {
 	case unix.O_RDONLY:
-		return sandbox.UseRead, unix.R_OK, Reading
+		return forecast.UseRead, unix.R_OK, Reading
 	case unix.O_WRONLY:
-		return sandbox.UseWrite, unix.W_OK, Writing
+		return forecast.UseWrite, unix.W_OK, Writing
 	}
-	return sandbox.UseRead | sandbox.UseWrite, unix.R_OK | unix.W_OK, Writing
+	return forecast.UseRead | forecast.UseWrite, unix.R_OK | unix.W_OK, Writing
 }
 
 func intendOpen(c *call, name string, a argument, o opening) (intent, error) {
@@ -143,7 +143,7 @@ func intendOpenat2(c *call) (intent, error) {
 		return nil, errno
 	}
 	if how[2]&(unix.RESOLVE_IN_ROOT|unix.RESOLVE_BENEATH) != 0 {
-		return nil, unix.ELOOP // a path that means something else: not foreseen
+		return nil, errUnseen // a path that means something else
 	}
 	return intendOpen(c, "openat2", argument{0, 1}, opening{flags: how[0], resolve: how[2]})
 }
@@ -161,7 +161,7 @@ func (o opening) look(v *viewer, name string, w where) (*Refusal, error) {
 		if err != nil {
 			return nil, err
 		}
-		return v.missing(parent, use|sandbox.UseMakeFile, unix.W_OK|unix.X_OK,
+		return v.missing(parent, use|forecast.UseMakeFile, unix.W_OK|unix.X_OK,
 			Refusal{Call: name, Operation: Creating, Path: parent.holding(base), Asked: w.path})
 	}
 	r := Refusal{Call: name, Operation: op, Asked: w.path}
@@ -173,13 +173,13 @@ func (o opening) look(v *viewer, name string, w where) (*Refusal, error) {
 	case t.is(unix.S_IFDIR) && o.has(unix.O_TMPFILE):
 		r.Operation = Creating
 		return v.missing(t, use, unix.W_OK|unix.X_OK, r)
-	case t.is(unix.S_IFDIR) && (use != sandbox.UseRead || o.has(unix.O_CREAT)), !t.is(unix.S_IFDIR) && o.has(unix.O_DIRECTORY):
+	case t.is(unix.S_IFDIR) && (use != forecast.UseRead || o.has(unix.O_CREAT)), !t.is(unix.S_IFDIR) && o.has(unix.O_DIRECTORY):
 		return nil, nil //nolint:nilnil // EISDIR, ENOTDIR
 	case t.is(unix.S_IFDIR):
 		r.Operation = Listing
-		return v.missing(t, sandbox.UseList, mode, r)
+		return v.missing(t, forecast.UseList, mode, r)
 	case t.is(unix.S_IFREG) && o.has(unix.O_TRUNC):
-		use |= sandbox.UseTruncate
+		use |= forecast.UseTruncate
 	}
 	return v.missing(t, use, mode, r)
 }
@@ -204,11 +204,11 @@ func intendExec(c *call, a argument, flags int) (intent, error) {
 		if !t.is(unix.S_IFREG) {
 			return nil, unix.EACCES
 		}
-		return v.missing(t, sandbox.UseRead|sandbox.UseExecute, unix.X_OK, Refusal{Call: name, Operation: Executing, Asked: w.path})
+		return v.missing(t, forecast.UseRead|forecast.UseExecute, unix.X_OK, Refusal{Call: name, Operation: Executing, Asked: w.path})
 	}, nil
 }
 
-func intendMake(c *call, name string, a argument, u sandbox.Use) (intent, error) {
+func intendMake(c *call, name string, a argument, u forecast.Use) (intent, error) {
 	w, err := c.at(a)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (v *viewer) present(w where) (parent, t *thing, base string, err error) {
 	return parent, t, base, err
 }
 
-func intendRemove(c *call, name string, a argument, u sandbox.Use) (intent, error) {
+func intendRemove(c *call, name string, a argument, u forecast.Use) (intent, error) {
 	w, err := c.at(a)
 	if err != nil {
 		return nil, err
@@ -256,7 +256,7 @@ func intendRemove(c *call, name string, a argument, u sandbox.Use) (intent, erro
 		if err != nil {
 			return nil, err
 		}
-		if t.is(unix.S_IFDIR) != (u == sandbox.UseRemoveFolder) {
+		if t.is(unix.S_IFDIR) != (u == forecast.UseRemoveFolder) {
 			return nil, unix.EISDIR // or ENOTDIR
 		}
 		return v.missing(parent, u, unix.W_OK|unix.X_OK, Refusal{Call: name, Operation: Removing, Path: parent.holding(base), Asked: w.path})
@@ -276,6 +276,6 @@ func intendTruncate(c *call) (intent, error) {
 		if !t.is(unix.S_IFREG) {
 			return nil, unix.EINVAL
 		}
-		return v.missing(t, sandbox.UseTruncate, unix.W_OK, Refusal{Call: "truncate", Operation: Truncating, Asked: w.path})
+		return v.missing(t, forecast.UseTruncate, unix.W_OK, Refusal{Call: "truncate", Operation: Truncating, Asked: w.path})
 	}, nil
 }

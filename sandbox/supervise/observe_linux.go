@@ -61,6 +61,9 @@ func (s *supervisor) observe(c *call) (outcome, bool) {
 // not answer holds up its own callers and nobody else.
 func (s *supervisor) foresee(c *call, o outcome) outcome {
 	look, err := s.intend(c)
+	if errors.Is(err, unix.EPERM) {
+		err = errUnseen // it forbids inspection
+	}
 	if err != nil || look == nil {
 		return s.foreseen(c, o, nil, err)
 	}
@@ -94,12 +97,15 @@ func (s *supervisor) foreseen(c *call, o outcome, found *Refusal, err error) out
 	return o
 }
 
+// errUnseen is for a call whose files cannot be found from outside.
+var errUnseen = errors.New("it cannot be seen what the call is about")
+
 // ordinary are errors that the call itself will get, for reasons that are no jail's: nothing
 // is there, or the user may not.
 func ordinary(err error) bool {
 	for _, errno := range [...]unix.Errno{
 		unix.ENOENT, unix.ENOTDIR, unix.EEXIST, unix.EISDIR, unix.EACCES, unix.ENAMETOOLONG, unix.EBADF, unix.EFAULT, unix.EINVAL,
-		unix.EROFS, unix.ENXIO, unix.EPERM,
+		unix.EROFS, unix.ENXIO,
 	} {
 		if errors.Is(err, errno) {
 			return true

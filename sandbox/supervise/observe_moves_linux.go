@@ -3,24 +3,24 @@ package supervise
 import (
 	"golang.org/x/sys/unix"
 
-	"stockade/sandbox"
+	"stockade/sandbox/forecast"
 )
 
 // removal and making are what a move needs of the folder that something leaves, and of the
 // one that it comes to.
-func (t *thing) removal() sandbox.Use {
+func (t *thing) removal() forecast.Use {
 	if t.is(unix.S_IFDIR) {
-		return sandbox.UseRemoveFolder
+		return forecast.UseRemoveFolder
 	}
-	return sandbox.UseRemoveFile
+	return forecast.UseRemoveFile
 }
 
-func (t *thing) making() sandbox.Use {
+func (t *thing) making() forecast.Use {
 	switch t.mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		return sandbox.UseMakeFolder
+		return forecast.UseMakeFolder
 	case unix.S_IFLNK:
-		return sandbox.UseMakeLink
+		return forecast.UseMakeLink
 	}
 	return nodeUse(uint64(t.mode))
 }
@@ -96,7 +96,7 @@ func intendLink(c *call, name string, from, to argument, flags int) (intent, err
 // current_check_refer_path in security/landlock/fs.c).
 type transfer struct {
 	source, moved, target *thing
-	leaves, comes         sandbox.Use
+	leaves, comes         forecast.Use
 	out, in               Refusal
 }
 
@@ -111,12 +111,12 @@ func (t transfer) look(v *viewer) (*Refusal, error) {
 	}
 	for _, side := range []struct {
 		folder *thing
-		use    sandbox.Use
+		use    forecast.Use
 		mode   uint32
 		says   Refusal
 	}{
-		{t.source, t.leaves | sandbox.UseRefer, leaving, t.out},
-		{t.target, t.comes | sandbox.UseRefer, write, t.in},
+		{t.source, t.leaves | forecast.UseRefer, leaving, t.out},
+		{t.target, t.comes | forecast.UseRefer, write, t.in},
 	} {
 		if r, err := v.missing(side.folder, side.use, side.mode, side.says); r != nil || err != nil {
 			return r, err
@@ -126,7 +126,7 @@ func (t transfer) look(v *viewer) (*Refusal, error) {
 }
 
 // onFile are the uses that mean something on a file and that a jail's grants differ in.
-const onFile = sandbox.UseRead | sandbox.UseWrite | sandbox.UseTruncate | sandbox.UseExecute
+const onFile = forecast.UseRead | forecast.UseWrite | forecast.UseTruncate | forecast.UseExecute
 
 // wider looks whether what is moved would gain a right.
 func (t transfer) wider(v *viewer) (*Refusal, error) {

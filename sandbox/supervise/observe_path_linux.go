@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"stockade/sandbox"
+	"stockade/sandbox/forecast"
 )
 
 // pathOf reads a path of the caller's.
@@ -39,7 +39,7 @@ type where struct {
 // which are the server's.
 type viewer struct {
 	task    task
-	domain  *sandbox.Domain
+	domain  *forecast.Domain
 	resolve uint64 // resolveCached, or 0
 	opened  []int
 }
@@ -86,7 +86,7 @@ func (v *viewer) begin(w where) (int, error) {
 		if w.dir != unix.AT_FDCWD {
 			return -1, unix.EBADF
 		}
-		return -1, err
+		return -1, errUnseen
 	}
 	return v.keep(fd), nil
 }

@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	jailtest.Main(m, harness, tcpVictims, ownVictims, errorVictims, datagramVictims, messageVictims, unixVictims, bindVictims, raceVictims, lifeVictims, relayedVictims, benchVictims)
+	jailtest.Main(m, harness, tcpVictims, ownVictims, errorVictims, datagramVictims, messageVictims, unixVictims, bindVictims, raceVictims, lifeVictims, relayedVictims, observeVictims, benchVictims)
 }
 
 // world is what a supervised victim runs in.
