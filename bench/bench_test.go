@@ -25,13 +25,13 @@ func TestMain(m *testing.M) {
 }
 
 // jailed returns the words that start a command in the jail.
-func jailed(b *testing.B) []string {
+func jailed(b *testing.B, flags ...string) []string {
 	b.Helper()
 	binary, err := stock.Binary()
 	if err != nil {
 		b.Fatal(err)
 	}
-	return []string{binary, "run", "--"}
+	return append(append([]string{binary, "run"}, flags...), "--")
 }
 
 // BenchmarkStart starts /bin/true, plainly and in the jail. bench/compare measures the
@@ -63,8 +63,56 @@ const (
 // read the same files in turns, and reports the ratio of their times: of the medians of
 // blocks, so that what else the machine does in a few of them does not show.
 func BenchmarkFileWork(b *testing.B) {
+	root, command := fileServer(b)
+	out, in := inTurns(b, root, start(b, command), start(b, append(jailed(b), command...)))
+	b.ReportMetric(out/readBlock, "outside-µs/read")
+	b.ReportMetric(in/readBlock, "jailed-µs/read")
+	b.ReportMetric(in/out, "ratio")
+}
+
+// BenchmarkObservedFileWork does the same with both servers in the jail, one of them under
+// observation.
+func BenchmarkObservedFileWork(b *testing.B) {
+	root, command := fileServer(b)
+	plain, observed := inTurns(b, root,
+		start(b, append(jailed(b), command...)), start(b, append(jailed(b, "--explain-denials"), command...)))
+	b.ReportMetric(plain/readBlock, "jailed-µs/read")
+	b.ReportMetric(observed/readBlock, "observed-µs/read")
+	b.ReportMetric(observed/plain, "ratio")
+}
+
+// BenchmarkObservedStart starts the file server until it has said who it is, in the jail
+// and under observation, in turns.
+func BenchmarkObservedStart(b *testing.B) {
+	_, command := fileServer(b)
+	var times [2][]time.Duration
+	for b.Loop() {
+		for range 20 {
+			for i, words := range [2][]string{jailed(b), jailed(b, "--explain-denials")} {
+				words = append(words, command...)
+				begin := time.Now()
+				client, err := race.StartClient(b.Context(), exec.Command(words[0], words[1:]...))
+				times[i] = append(times[i], time.Since(begin))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := client.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	plain, observed := float64(median(times[0]).Microseconds()), float64(median(times[1]).Microseconds())
+	b.ReportMetric(plain/1000, "jailed-ms")
+	b.ReportMetric(observed/1000, "observed-ms")
+	b.ReportMetric(observed/plain, "ratio")
+}
+
+// fileServer makes the files of a pass and returns their folder and the server's command.
+func fileServer(b *testing.B) (root string, command []string) {
+	b.Helper()
 	b.Setenv("HOME", b.TempDir())
-	root := b.TempDir()
+	root = b.TempDir()
 	for i := range readBlock {
 		text := slices.Repeat([]byte("a line of thirty-two characters\n"), fileSize/32)
 		if err := os.WriteFile(filepath.Join(root, fmt.Sprint(i)), text, 0o600); err != nil {
@@ -75,18 +123,21 @@ func BenchmarkFileWork(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	outside := start(b, command)
-	inside := start(b, append(jailed(b), command...))
-	var out, in []time.Duration
+	return root, command
+}
+
+// inTurns lets two servers read in turns and returns the median times of a block, in
+// microseconds.
+func inTurns(b *testing.B, root string, one, other session) (first, second float64) {
+	b.Helper()
+	var times [2][]time.Duration
 	for b.Loop() {
 		for range reads / readBlock {
-			out = append(out, outside.block(b, root))
-			in = append(in, inside.block(b, root))
+			times[0] = append(times[0], one.block(b, root))
+			times[1] = append(times[1], other.block(b, root))
 		}
 	}
-	b.ReportMetric(float64(median(out).Microseconds())/readBlock, "outside-µs/read")
-	b.ReportMetric(float64(median(in).Microseconds())/readBlock, "jailed-µs/read")
-	b.ReportMetric(float64(median(in))/float64(median(out)), "ratio")
+	return float64(median(times[0]).Microseconds()), float64(median(times[1]).Microseconds())
 }
 
 func median(times []time.Duration) time.Duration {

@@ -83,6 +83,7 @@ const (
 	valueFolder                   // folder names
 	valueProfile                  // profile names and file names
 	valueFormat                   // output formats
+	valueDenial                   // kinds of refusals
 	valueEgress                   // words of --egress
 )
 
@@ -99,12 +100,15 @@ func kindOf(flag string) valueKind {
 		return valueEgress
 	case "format":
 		return valueFormat
+	case "kind":
+		return valueDenial
 	}
 	return valueAny
 }
 
 const (
 	formatWords = "text json oci"
+	denialWords = kindNetwork + " " + kindFile + " " + kindProgram + " " + kindSocket
 	egressWords = "none public all"
 	listNames   = `stockade profile list 2>/dev/null`
 )

@@ -59,6 +59,8 @@ func bashValue(k valueKind) string {
 		return `compopt -o filenames; COMPREPLY=($(compgen -W "$(` + listNames + ` | cut -d' ' -f1)" -f -- "$cur"));`
 	case valueFormat:
 		return `COMPREPLY=($(compgen -W "` + formatWords + `" -- "$cur"));`
+	case valueDenial:
+		return `COMPREPLY=($(compgen -W "` + denialWords + `" -- "$cur"));`
 	case valueEgress:
 		return `COMPREPLY=($(compgen -W "` + egressWords + `" -- "$cur"));`
 	case valueNone, valueAny:
@@ -129,6 +131,8 @@ func zshValue(k valueKind) string {
 		return ":profile:_stockade_profiles"
 	case valueFormat:
 		return ":format:(" + formatWords + ")"
+	case valueDenial:
+		return ":kind:(" + denialWords + ")"
 	case valueEgress:
 		return ":egress:(" + egressWords + ")"
 	case valueNone:
@@ -203,6 +207,8 @@ func fishValue(k valueKind) string {
 		return ` -r -F -a '(` + listNames + ` | string replace -r " .*" "")'`
 	case valueFormat:
 		return " -x -a '" + formatWords + "'"
+	case valueDenial:
+		return " -x -a '" + denialWords + "'"
 	case valueEgress:
 		return " -x -a '" + egressWords + "'"
 	case valueNone:

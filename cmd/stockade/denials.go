@@ -135,7 +135,7 @@ func (l *denialLog) observed(e denialEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	written := l.log(e)
-	if quiet(e) {
+	if quietly(e) {
 		return
 	}
 	what := e.Operation + " " + e.Asked

@@ -110,14 +110,14 @@ func (a advisor) advise(e *denialEntry, r supervise.Refusal) {
 	case guard.Rule == sandbox.GuardAlways && guard.Holds(r.Grant):
 		e.Rule, e.Key = fmt.Sprintf("%s is kept from every server (%s)", guard.Path, guard.Why), ""
 	case guard.Rule != sandbox.GuardWhole && guard.Holds(r.Grant):
-		e.Rule = fmt.Sprintf("%s is kept from servers (%s)", guard.Path, guard.Why)
-		e.Hint = fmt.Sprintf(`the profile has to say {path: %q, broad: true, reason: "..."} in %s%s`, r.Grant, e.Key, a.of())
+		e.Rule = fmt.Sprintf(`%s is kept from servers (%s): only {path: %q, broad: true, reason: "..."} in %s%s opens it`,
+			guard.Path, guard.Why, r.Grant, e.Key, a.of())
 	default:
 		e.Rule = fmt.Sprintf("%s as a whole is kept from servers (%s)", r.Grant, guard.Why)
 		if guard.Path != r.Grant {
 			e.Rule = fmt.Sprintf("%s as a whole is kept from servers: it holds %s (%s)", r.Grant, guard.Path, guard.Why)
 		}
-		e.Hint = fmt.Sprintf("grant what the server needs below it in %s%s", e.Key, a.of())
+		e.Hint = fmt.Sprintf("name what the server needs below it in %s%s", e.Key, a.of())
 	}
 }
 
@@ -172,9 +172,9 @@ func (a advisor) of() string {
 	return " of " + a.file()
 }
 
-// quiet tells whether a refusal is for the log alone: what runtimes and C libraries look for
+// quietly tells whether a refusal is for the log alone: what runtimes and C libraries look for
 // by themselves and do without. The list was measured with stock servers of node and Python.
-func quiet(e denialEntry) bool {
+func quietly(e denialEntry) bool {
 	if e.Kind == kindSocket {
 		return strings.HasPrefix(e.Asked, "a netlink ")
 	}
@@ -195,6 +195,8 @@ var quietPaths = [...]string{
 	"/proc/self/cgroup", "/proc/self/mountinfo", "/sys/fs/cgroup/", "/proc/sys/vm/overcommit_memory",
 	// V8 and the Go runtime: sizes of pages and caches.
 	"/sys/kernel/mm/transparent_hugepage/", "/sys/devices/system/cpu/", "/sys/devices/system/node/",
+	// libselinux, which coreutils and git come with: whether there is SELinux.
+	"/proc/filesystems", "/proc/self/mounts",
 	// OpenSSL's own configuration; it has the same defaults without.
 	"/etc/ssl/openssl.cnf", "/usr/lib/ssl/openssl.cnf",
 	// glibc: other names of locales.

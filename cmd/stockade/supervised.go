@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -49,8 +50,9 @@ func superviseServer(opened *sandbox.Opened, by hearing, std stdio) error {
 	}
 	std.sayDegraded(started.Report)
 	s.config.Listener, s.config.PID = started.Listener, started.PID
-	broken := make(chan error, 1)
+	broken, served := make(chan error, 1), make(chan struct{})
 	go func() {
+		defer close(served)
 		if err := s.serve(opened); err != nil {
 			// Without its supervisor the server has no network. It ends, rather than hang.
 			broken <- errors.Join(err, unix.Kill(started.PID, unix.SIGKILL))
@@ -58,6 +60,13 @@ func superviseServer(opened *sandbox.Opened, by hearing, std stdio) error {
 	}()
 	status, err := s.life.Wait(started.PID)
 	opened.Discard()
+	if s.config.Observation != nil {
+		// Nobody is left who could ask, but the last refusal may still be on its way.
+		select {
+		case <-served:
+		case <-time.After(spoolPatience):
+		}
+	}
 	select {
 	case failed := <-broken:
 		return errors.Join(fmt.Errorf("supervising the server: %w", failed), err)

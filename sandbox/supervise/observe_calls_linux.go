@@ -1,6 +1,9 @@
 package supervise
 
 import (
+	"bytes"
+	"strconv"
+
 	"golang.org/x/sys/unix"
 
 	"stockade/sandbox/forecast"
@@ -201,11 +204,63 @@ func intendExec(c *call, a argument, flags int) (intent, error) {
 		if err != nil {
 			return nil, err
 		}
+		return v.executed(t, name, w.path)
+	}, nil
+}
+
+// mostInterpreters is how many scripts may name each other (BINPRM_MAX_RECURSION, fs/exec.c,
+// Linux 6.18), and hashbang how much of a file the kernel looks at (BINPRM_BUF_SIZE).
+const (
+	mostInterpreters = 5
+	hashbang         = 256
+)
+
+// executed looks at a program, and at the interpreters that the kernel executes for it.
+func (v *viewer) executed(t *thing, name, asked string) (*Refusal, error) {
+	for range mostInterpreters {
 		if !t.is(unix.S_IFREG) {
 			return nil, unix.EACCES
 		}
-		return v.missing(t, forecast.UseRead|forecast.UseExecute, unix.X_OK, Refusal{Call: name, Operation: Executing, Asked: w.path})
-	}, nil
+		r, err := v.missing(t, forecast.UseRead|forecast.UseExecute, unix.X_OK, Refusal{Call: name, Operation: Executing, Asked: asked})
+		if r != nil || err != nil {
+			return r, err
+		}
+		if asked, err = v.interpreter(t); err != nil || asked == "" {
+			return nil, err
+		}
+		if t, err = v.open(where{unix.AT_FDCWD, asked}, followLast); err != nil {
+			return nil, err
+		}
+	}
+	return nil, unix.ELOOP
+}
+
+// interpreter returns the program that a script's first line names; "" for what is no script.
+// The file can be read: the server may.
+func (v *viewer) interpreter(t *thing) (string, error) {
+	if v.resolve&resolveCached != 0 {
+		return "", unix.EAGAIN // reading may take time
+	}
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(t.fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	var head [hashbang]byte
+	n, err := unix.Pread(fd, head[:], 0)
+	if err != nil {
+		return "", err
+	}
+	line, script := bytes.CutPrefix(head[:n], []byte("#!"))
+	if !script {
+		return "", nil
+	}
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	words := bytes.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
+	if len(words) == 0 {
+		return "", unix.ENOEXEC
+	}
+	return string(words[0]), nil
 }
 
 func intendMake(c *call, name string, a argument, u forecast.Use) (intent, error) {

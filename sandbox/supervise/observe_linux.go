@@ -105,7 +105,7 @@ var errUnseen = errors.New("it cannot be seen what the call is about")
 func ordinary(err error) bool {
 	for _, errno := range [...]unix.Errno{
 		unix.ENOENT, unix.ENOTDIR, unix.EEXIST, unix.EISDIR, unix.EACCES, unix.ENAMETOOLONG, unix.EBADF, unix.EFAULT, unix.EINVAL,
-		unix.EROFS, unix.ENXIO,
+		unix.EROFS, unix.ENXIO, unix.ENOEXEC,
 	} {
 		if errors.Is(err, errno) {
 			return true

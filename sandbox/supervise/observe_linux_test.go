@@ -347,6 +347,25 @@ func TestUninspectable(t *testing.T) {
 	})
 }
 
+// TestObservedInterpreter: a script that may be executed, and its interpreter not.
+func TestObservedInterpreter(t *testing.T) {
+	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
+		g := newGround(t, user)
+		script := g.at("read/script")
+		if err := os.WriteFile(script, []byte("#! "+g.at("outside/prog")+" -x\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		jailtest.Own(t, user, script)
+		g.plan.Grants = append(g.plan.Grants, sandbox.Grant{Path: script, Access: sandbox.Execute, Origin: sandbox.Origin{Source: "test"}})
+		r := g.run(t, seccomp.Observed, "execute", script)
+		jailtest.WantErrno(t, r, unix.EACCES)
+		g.wantTold(t, r, supervise.Refusal{
+			Call: "execve", Operation: supervise.Executing, Path: g.at("outside/prog"), Grant: g.at("outside/prog"),
+			Uses: forecast.UseRead | forecast.UseExecute,
+		})
+	})
+}
+
 // TestObservedObjects: rules hold objects and not names, and so does the forecast.
 func TestObservedObjects(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
