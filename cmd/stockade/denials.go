@@ -125,8 +125,22 @@ func (l *denialLog) deny(d egress.Denial) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	written := l.log(e)
-	left, tell := l.told.admit(e.Time, e.Call+" "+e.Asked)
-	l.say(e, written, left, tell)
+	l.admit(e, e.Call+" "+e.Asked, written)
+}
+
+// admit tells of an entry, or counts it, and reports which.
+func (l *denialLog) admit(e denialEntry, what string, written bool) (told bool) {
+	left, tell := l.told.admit(e.Time, what)
+	l.more(left)
+	switch {
+	case tell:
+		l.std.say(sayNote, denialText(e))
+		return true
+	case !written:
+		l.lost++
+	}
+	l.tellLater()
+	return false
 }
 
 // observed reports one refusal of the kernel: a line for each thing in a run, and none for
@@ -141,17 +155,18 @@ func (l *denialLog) observed(e denialEntry) {
 	what := e.Operation + " " + e.Asked
 	if _, known := l.once[what]; known || len(l.once) >= mostOnce {
 		l.told.left++
-		l.say(e, written, 0, false)
+		if !written {
+			l.lost++
+		}
+		l.tellLater()
 		return
 	}
-	left, tell := l.told.admit(e.Time, what)
-	if tell {
+	if l.admit(e, what, written) {
 		if l.once == nil {
 			l.once = map[string]struct{}{}
 		}
 		l.once[what] = struct{}{}
 	}
-	l.say(e, written, left, tell)
 }
 
 // mostOnce bounds what is remembered of a server's refusals.
@@ -164,15 +179,9 @@ func (l *denialLog) overlooked() {
 	l.unseen++
 }
 
-// say tells of an entry, or sees to it that it is counted.
-func (l *denialLog) say(e denialEntry, written bool, left int, tell bool) {
-	l.more(left)
-	if tell {
-		l.std.say(sayNote, denialText(e))
-	} else if !written {
-		l.lost++
-	}
-	if (!tell || l.logged.left > 0) && l.flush == nil && !l.finished {
+// tellLater has the count of what was left out told, also when no refusal follows.
+func (l *denialLog) tellLater() {
+	if l.flush == nil && !l.finished {
 		l.flush = time.AfterFunc(tellWindow, l.flushed)
 	}
 }
@@ -181,6 +190,7 @@ func (l *denialLog) say(e denialEntry, written bool, left int, tell bool) {
 func (l *denialLog) log(e denialEntry) bool {
 	unlogged, write := l.logged.admit(e.Time)
 	if !write {
+		l.tellLater()
 		return false
 	}
 	e.Unlogged = unlogged

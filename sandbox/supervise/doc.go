@@ -5,13 +5,16 @@
 // copies the arguments, takes a copy of the server's socket (pidfd_getfd(2)), decides on its
 // own copy of the address, makes the call itself and gives the server what it returned:
 //
-//	started, err := sandbox.Start(opened)
+//	started, err := sandbox.Start(opened, sandbox.Parent{Reach: supervise.Reach})
 //	err = supervise.Serve(supervise.Config{Listener: started.Listener, Egress: decider, …})
 //
 // It promises:
 //
-//   - No call is ever let go on. What the server changes in its memory or its descriptors
-//     while a call waits changes nothing.
+//   - No call that it decides on is ever let go on. What the server changes in its memory or
+//     its descriptors while a call waits changes nothing.
+//   - A call that it only observes ([Observation]) goes on exactly when the server's filter
+//     allows it without observation, and is refused as it would be: registers decide, which
+//     the server cannot change while a call waits.
 //   - What cannot be read, understood or decided is refused.
 //   - Calls behave as without a supervisor: errors, blocking, time-outs, signals and restarts
 //     are the kernel's. What differs is listed below.

@@ -21,8 +21,8 @@ func (t task) pathOf(address uint64) (string, error) {
 		if errno := t.read(address, part); errno != 0 {
 			return "", errno
 		}
-		if end := bytes.IndexByte(part, 0); end >= 0 {
-			return string(append(text, part[:end]...)), nil
+		if last, _, ended := bytes.Cut(part, []byte{0}); ended {
+			return string(append(text, last...)), nil
 		}
 		text, address = append(text, part...), address+uint64(len(part))
 	}
