@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -116,10 +117,12 @@ type amending struct {
 	tail   []string // new sections
 }
 
-// edit puts text in the place of so many bytes.
+// edit puts text in the place of so many bytes. Of several at one place, whole lists come
+// before the comments on the line that is there.
 type edit struct {
 	at, length int
 	text       string
+	rank       int
 }
 
 func lineStarts(text string) []int {
@@ -186,7 +189,7 @@ func (a *amending) list(root *node, section, name string, entries []Addition) er
 	case have == nil:
 		first := &in.value.pairs[0].key
 		indent := strings.Repeat(" ", first.column-1)
-		a.put(a.starts[first.line-1], indent+name+":\n"+blockItems(indent+"  ", entries))
+		a.edits = append(a.edits, edit{at: a.starts[first.line-1], text: indent + name + ":\n" + blockItems(indent+"  ", entries), rank: -1})
 		return nil
 	}
 	return a.extend(have, name, entries)
@@ -251,7 +254,7 @@ func (a *amending) section(section, name string, entries []Addition) {
 }
 
 func (a *amending) apply() string {
-	slices.SortStableFunc(a.edits, func(x, y edit) int { return x.at - y.at })
+	slices.SortStableFunc(a.edits, func(x, y edit) int { return cmp.Or(x.at-y.at, x.rank-y.rank) })
 	var b strings.Builder
 	done := 0
 	for _, e := range a.edits {

@@ -32,6 +32,7 @@ func TestAmend(t *testing.T) {
 		{"block section", head + "filesystem:\n    # mine\n    write: [/srv/a]\n", []profiles.Addition{read}, head + "filesystem:\n    # mine\n    read:\n      - \"/srv/b\"  # node (openat)\n    write: [/srv/a]\n"},
 		{"none", head + "network: {egress: none}\n", []profiles.Addition{rule}, head + "# api.example:443: node looked it up\nnetwork: {egress: [\"api.example:443\"]}\n"},
 		{"public", head + "network:\n  egress: public\n", []profiles.Addition{rule}, head + "network:\n  # api.example:443: node looked it up\n  egress: [public, \"api.example:443\"]\n"},
+		{"a list before a list", head + "filesystem:\n  read: [/srv/a]\n", []profiles.Addition{read, program}, head + "filesystem:\n  execute:\n    - \"/usr/bin/git\"  # node (execve)\n  # /srv/b: node (openat)\n  read: [\"/srv/b\", /srv/a]\n"},
 		{"section without anything", head + "filesystem:\n  # write: [x]\n", []profiles.Addition{read}, head + "filesystem:\n  read:\n    - \"/srv/b\"  # node (openat)\n  # write: [x]\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -93,6 +93,10 @@ type launch struct {
 	packaged *packaged // nil: the command line is no package runner's
 	resolved profiles.Resolved
 	source   string // where the profile came from, for people
+
+	// What the plan was worked out from, to work it out again with more.
+	profile *profiles.Profile
+	facts   profiles.Facts
 }
 
 // prepare works out the plan for a server's command. It reads and makes nothing, but for a
@@ -147,7 +151,7 @@ func prepare(ctx context.Context, opts *launchOptions, server []string, who proc
 		return launch{}, err
 	}
 	resolved.Notes = append(slices.Clip(resolved.Notes), policyNotes(m.policies.all())...)
-	l := launch{machine: m, packaged: unpacked, resolved: resolved, source: profile.File}
+	l := launch{machine: m, packaged: unpacked, resolved: resolved, source: profile.File, profile: profile, facts: facts}
 	if l.source == "" {
 		l.source = "no profile matches this command"
 	}

@@ -33,7 +33,13 @@ type advisor struct {
 
 // entry makes a line of the log from a refusal of the kernel.
 func (a advisor) entry(r supervise.Refusal) denialEntry {
-	e := denialEntry{
+	e, _ := a.judge(r)
+	return e
+}
+
+// judge is [advisor.entry], with what may be added to the entry's key; "" when nothing may.
+func (a advisor) judge(r supervise.Refusal) (e denialEntry, add string) {
+	e = denialEntry{
 		Time: r.Time, Profile: a.plan.Name, Program: r.Program, PID: r.PID, Call: r.Call,
 		Kind: kindFile, Operation: r.Operation.String(), Asked: r.Path, File: a.file(),
 	}
@@ -42,9 +48,9 @@ func (a advisor) entry(r supervise.Refusal) denialEntry {
 	} else {
 		r.Path, r.Grant = ofSelf(r.Path, r.PID), ofSelf(r.Grant, r.PID)
 		e.Asked = r.Path
-		a.path(&e, r)
+		add = a.path(&e, r)
 	}
-	return e.bounded()
+	return e.bounded(), add
 }
 
 // ofSelf writes a path in a process's own folder of /proc as every process can: the next run
@@ -67,7 +73,7 @@ func (a advisor) file() string {
 // notGranted is why the kernel refuses, in most cases.
 const notGranted = "the profile does not grant it"
 
-func (a advisor) path(e *denialEntry, r supervise.Refusal) {
+func (a advisor) path(e *denialEntry, r supervise.Refusal) (add string) {
 	e.Rule = notGranted
 	if r.Asked != "" && filepath.IsAbs(r.Asked) && filepath.Clean(r.Asked) != r.Path {
 		e.Rule = "asked for as " + r.Asked + ", and " + notGranted
@@ -86,8 +92,9 @@ func (a advisor) path(e *denialEntry, r supervise.Refusal) {
 	case r.Uses&special != 0:
 		e.Key, e.Rule = "", "devices, fifos and sockets can be made in the server's private folders only"
 	default:
-		a.advise(e, r)
+		return a.advise(e, r)
 	}
+	return ""
 }
 
 // keyOf is the key of the profile under which a path opens what is missing.
@@ -102,11 +109,12 @@ func keyOf(r supervise.Refusal) string {
 }
 
 // advise tells what to add, unless it is a place that is kept away from servers.
-func (a advisor) advise(e *denialEntry, r supervise.Refusal) {
+func (a advisor) advise(e *denialEntry, r supervise.Refusal) (add string) {
 	guard, guarded := a.plan.Guard(r.Grant)
 	switch {
 	case !guarded:
 		e.Hint = a.addition(e.Key, r.Grant)
+		return r.Grant
 	case guard.Rule == sandbox.GuardAlways && guard.Holds(r.Grant):
 		e.Rule, e.Key = fmt.Sprintf("%s is kept from every server (%s)", guard.Path, guard.Why), ""
 	case guard.Rule != sandbox.GuardWhole && guard.Holds(r.Grant):
@@ -119,6 +127,7 @@ func (a advisor) advise(e *denialEntry, r supervise.Refusal) {
 		}
 		e.Hint = fmt.Sprintf("name what the server needs below it in %s%s", e.Key, a.of())
 	}
+	return ""
 }
 
 // addition says where to add a path for good, or for one run where no file of a person's is
