@@ -159,7 +159,8 @@ func (l *lessons) additions() []profiles.Addition {
 	defer l.mu.Unlock()
 	all := make(map[wish]*asking, len(l.wishes))
 	for w, by := range l.wishes {
-		all[w] = by
+		one := *by // joined with others below
+		all[w] = &one
 	}
 	for _, key := range []string{"filesystem.write", "filesystem.read"} {
 		for folded := true; folded; {

@@ -14,7 +14,10 @@ import (
 	"stockade/sandbox/supervise"
 )
 
-func lessonsFor(home string) *lessons {
+const lessonHome = "/no/home"
+
+func newTestLessons() *lessons {
+	const home = lessonHome
 	plan := sandbox.Plan{Name: "p", Guarded: []sandbox.Guarded{
 		{Path: "/etc", Why: "the machine's configuration"},
 		{Path: home, Why: "your home folder"},
@@ -25,7 +28,7 @@ func lessonsFor(home string) *lessons {
 }
 
 func TestLessons(t *testing.T) {
-	const home = "/no/home"
+	const home = lessonHome
 	ask := func(op supervise.Operation, use forecast.Use, paths ...string) (out []supervise.Refusal) {
 		for _, path := range paths {
 			out = append(out, supervise.Refusal{Program: "node", PID: 7, Call: "openat", Operation: op, Path: path, Grant: path, Uses: use})
@@ -60,7 +63,7 @@ func TestLessons(t *testing.T) {
 		{"keys are never proposed", read(home+"/.ssh/a", home+"/.ssh/b", home+"/.ssh/c", home+"/.config/stockade/x", home, "/etc"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := lessonsFor(home)
+			l := newTestLessons()
 			for _, r := range tt.asked {
 				l.refused(r)
 			}
@@ -77,7 +80,7 @@ func TestLessons(t *testing.T) {
 
 // TestLessonsSayWhoAsked: each entry has its programs, calls and how often.
 func TestLessonsSayWhoAsked(t *testing.T) {
-	l := lessonsFor("/no/home")
+	l := newTestLessons()
 	for i, program := range []string{"node", "git", "node"} {
 		l.refused(supervise.Refusal{
 			Program: program, Call: [...]string{"openat", "open", "openat"}[i], Operation: supervise.Reading,
@@ -89,6 +92,9 @@ func TestLessonsSayWhoAsked(t *testing.T) {
 	if diff := cmp.Diff(want, l.additions()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	if diff := cmp.Diff(want, l.additions()); diff != "" {
+		t.Errorf("asked again, -want +got:\n%s", diff)
+	}
 	kept := l.withheld()
 	if len(kept) != 1 || !strings.HasPrefix(kept[0], "reading /no/home/.ssh/id: asked for by node (openat); /no/home/.ssh is kept from servers (SSH keys)") {
 		t.Errorf("got %q", kept)
@@ -96,7 +102,7 @@ func TestLessonsSayWhoAsked(t *testing.T) {
 }
 
 func TestLessonsOfTheNetwork(t *testing.T) {
-	l := lessonsFor("/no/home")
+	l := newTestLessons()
 	for _, d := range []egress.Denial{
 		{Call: "dns", Asked: "name api.example"},
 		{Call: "dns", Asked: "name a.example at 10.0.0.1", Rule: "a private address"},
@@ -127,7 +133,7 @@ func TestLessonsOfTheNetwork(t *testing.T) {
 
 // TestLessonsAreBounded: a server that asks for all of a disk is remembered up to a limit.
 func TestLessonsAreBounded(t *testing.T) {
-	l := lessonsFor("/no/home")
+	l := newTestLessons()
 	for i := range 3 * mostWishes {
 		path := fmt.Sprintf("/srv/%d/a", i)
 		l.refused(supervise.Refusal{Call: "openat", Operation: supervise.Reading, Path: path, Grant: path, Uses: forecast.UseRead})
