@@ -366,6 +366,31 @@ func TestObservedInterpreter(t *testing.T) {
 	})
 }
 
+// TestUnanswered: a plan under observation does not start where nobody would answer.
+func TestUnanswered(t *testing.T) {
+	g := newGround(t, jailtest.Users(t)[0])
+	g.plan.Filter.Observation = seccomp.Observed
+	for name, start := range map[string]func(*sandbox.Opened) error{
+		"enter": func(o *sandbox.Opened) error {
+			_, err := sandbox.Enter(o)
+			return err
+		},
+		"start": func(o *sandbox.Opened) error {
+			_, err := sandbox.Start(o, sandbox.Parent{})
+			return err
+		},
+	} {
+		opened, err := sandbox.Open(g.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := start(opened); err == nil || !strings.Contains(err.Error(), "answer") {
+			t.Errorf("%s: %v", name, err)
+		}
+		opened.Close()
+	}
+}
+
 // TestObservedObjects: rules hold objects and not names, and so does the forecast.
 func TestObservedObjects(t *testing.T) {
 	jailtest.EachUser(t, func(t *testing.T, user jailtest.User) {
