@@ -26,8 +26,8 @@ DESCRIPTION
     in $XDG_STATE_HOME/stockade/backups. A file that its host writes meanwhile is left alone.
 
     A server whose package or command has a profile gets that one. For another one a first
-    profile is written to $XDG_CONFIG_HOME/stockade/profiles: its runtime, its folder arguments
-    and its variables, and no network. In a repository's file it gets its own program and
+    profile is written to $XDG_CONFIG_HOME/stockade/profiles: its runtime, the paths among its
+    arguments and its variables, and no network. In a repository's file it gets its own program and
     runtime alone. Variables that an entry sets go on to the server (--env, or the profile).
 
     Your own files get the full path of this program, a repository's files the bare name.
@@ -242,7 +242,7 @@ func (m machine) planText(c *change) string {
 	case c.proposal != nil && c.proposal.kept:
 		return fmt.Sprintf("your profile %s, which an earlier wrap proposed", c.proposal.file)
 	case c.proposal != nil:
-		return fmt.Sprintf("new profile %s: its runtime, its folder arguments and its variables; no network", c.proposal.file)
+		return fmt.Sprintf("new profile %s: its runtime, the paths among its arguments and its variables; no network", c.proposal.file)
 	case s.profile == nil:
 		return "empty profile: " + m.gets(nil)
 	}

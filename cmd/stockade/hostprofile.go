@@ -15,6 +15,7 @@ import (
 	"stockade/profiles"
 	"stockade/profiles/hostconfig"
 	"stockade/sandbox/packages"
+	"stockade/sandbox/program"
 )
 
 // flagValue is what takes a flag's value; false for one that has none.
@@ -126,8 +127,8 @@ func (m machine) proposalFor(s *hostServer, plain, secret []string, taken map[st
 	b.WriteString(header)
 	b.WriteString("# What is not granted here is refused by the kernel. Lines to uncomment are examples.\n")
 	fmt.Fprintf(&b, "version: 1\nname: %s\nextends: [%s]\n\nfilesystem:\n", p.name, m.baseFor(s.entry.Own()))
-	if slices.ContainsFunc(s.entry.Own()[1:], spelledAsFolder) {
-		b.WriteString("  write: [\"${roots}\"]           # the server's own folder arguments: read and write\nroots: args\n\n")
+	if slices.ContainsFunc(m.argumentsOf(s.entry.Own()), isPathThere) {
+		b.WriteString("  write: [\"${args}\"]            # the paths among the server's own arguments: read and write\n\n")
 	} else {
 		b.WriteString("  # write: [\"${home}/project\"]  # read and write\n  # read: [\"${home}/reference\"]\n\n")
 	}
@@ -148,9 +149,25 @@ func (m machine) proposalFor(s *hostServer, plain, secret []string, taken map[st
 	return p, nil
 }
 
-// spelledAsFolder tells whether an argument names a folder by its spelling.
-func spelledAsFolder(arg string) bool {
-	return strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "~/") || strings.HasPrefix(arg, "./") || arg == "." || strings.HasPrefix(arg, "../")
+// argumentsOf are the server's own arguments, without what starts it, as far as that is known.
+func (m machine) argumentsOf(line []string) []string {
+	if c, isRunner, err := packages.Parse(line, m.where()); isRunner && err == nil {
+		return c.Args
+	}
+	if p, err := program.Resolve(line, m.program); err == nil {
+		return p.Args
+	}
+	return line[1:]
+}
+
+// isPathThere tells whether an argument names something on this machine, in whatever folder the
+// host starts the server.
+func isPathThere(arg string) bool {
+	if !filepath.IsAbs(arg) {
+		return false
+	}
+	_, err := os.Stat(arg)
+	return err == nil
 }
 
 // baseFor is the built-in profile for the runtime of a command line, by its spelling: nothing
