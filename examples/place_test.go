@@ -180,6 +180,20 @@ func awaitFollowers(t *testing.T) {
 	}
 }
 
+// awaitEnd waits for what a host started to end, however it does.
+func awaitEnd(t *testing.T) {
+	t.Helper()
+	for give := time.Now().Add(30 * time.Second); time.Now().Before(give); {
+		switch pid, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); {
+		case err != nil, pid == 0 && onlyKept(t):
+			return
+		case pid == 0:
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	noChildren(t)
+}
+
 // onlyOwn fails when the jail wrote anywhere but to the project and stockade's own
 // folders below the home.
 func (p place) onlyOwn(t *testing.T) {
