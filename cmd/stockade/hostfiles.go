@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -221,7 +222,11 @@ func (f *hostFile) write(data []byte, backups string) error {
 		return fail("writing", err)
 	}
 	defer func() { _ = fresh.Cleanup() }() // nothing to do once it has taken the place
-	if st, ok := f.info.Sys().(*unix.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+	st, known := f.info.Sys().(*syscall.Stat_t)
+	if !known {
+		return fail("asking who owns", errors.New("the system does not say"))
+	}
+	if int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid() {
 		if err := fresh.Chown(int(st.Uid), int(st.Gid)); err != nil {
 			return fail("keeping the owner of", err)
 		}
@@ -246,7 +251,7 @@ func backupFolder(state string) string { return filepath.Join(state, "stockade",
 // of which file.
 func keepBackup(folder, real string, data []byte) error {
 	sum := sha256.Sum256([]byte(real))
-	name := time.Now().UTC().Format("20060102T150405") + "-" + hex.EncodeToString(sum[:4]) + "-" + filepath.Base(real)
+	name := time.Now().UTC().Format("20060102T150405.000000000") + "-" + hex.EncodeToString(sum[:4]) + "-" + filepath.Base(real)
 	err := os.MkdirAll(folder, 0o700)
 	if err == nil {
 		err = renameio.WriteFile(filepath.Join(folder, name), data, 0o600, renameio.IgnoreUmask())
