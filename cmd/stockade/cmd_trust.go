@@ -171,7 +171,7 @@ func (m machine) question(file string, p program.Program, server []string) (ques
 	if err != nil {
 		return question{}, err
 	}
-	if !profile.FromRepo && !inRepository(profile.File, m.repo) {
+	if !profile.FromRepo && !m.inRepository(profile.File) {
 		return question{}, &usageError{
 			problem: fmt.Sprintf("%q is no repository's profile: it needs no approval", file),
 			hint:    "profiles of repositories lie in a folder .stockade/profiles",
@@ -301,7 +301,7 @@ func runDeny(file string, std stdio) error {
 	if err != nil {
 		return &factError{problem: fmt.Sprintf("looking for %q", file), hint: "correct the path", cause: plainError(err)}
 	}
-	if !strings.Contains(real, "/.stockade/") && !inRepository(file, m.repo) {
+	if !strings.Contains(real, "/.stockade/") && !m.inRepository(file) {
 		return &usageError{
 			problem: fmt.Sprintf("%q is no repository's profile: it is yours to remove", file),
 			hint:    "profiles of repositories lie in a folder .stockade/profiles",

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,6 +64,10 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 	}
 	s.standing = standsOpen
 	if entry.Wrapped != nil {
+		if why := m.foreignLauncher(entry.Wrapped.Launcher); why != "" {
+			s.standing, s.why = standsOutside, why
+			return s
+		}
 		s.standing = standsJailed
 		if s.words, s.err = parseRunWords(entry.Wrapped.Words); s.err != nil {
 			return s
@@ -89,6 +95,34 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 	}
 	s.profile, s.place, s.err = m.profileFor(s.words.profile.value, line)
 	return s
+}
+
+// foreignLauncher says why a program of the name is not known to be this one; "" when it is. A
+// bare name is looked up as a host with this PATH does.
+func (m machine) foreignLauncher(launcher string) string {
+	self, err := ownProgram()
+	if err != nil {
+		return oneLine(err)
+	}
+	path := launcher
+	switch {
+	case filepath.IsAbs(launcher):
+	case strings.Contains(launcher, "/"):
+		return fmt.Sprintf("%s is another program in each folder", launcher)
+	default:
+		if path, err = exec.LookPath(launcher); err != nil {
+			return fmt.Sprintf("no program %s is on the PATH", launcher)
+		}
+	}
+	found, err := os.Stat(path)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", path, plainError(err))
+	}
+	own, err := os.Stat(self)
+	if err != nil || !os.SameFile(found, own) {
+		return fmt.Sprintf("%s is not this program (%s), so nobody knows what it starts", path, self)
+	}
+	return ""
 }
 
 // outside marks a command line that no jail of ours holds. One that is wrapped all the same
@@ -138,8 +172,8 @@ func (m machine) profileFor(name string, line []string) (*profiles.Profile, prof
 	var err error
 	if name == "" {
 		found, err = matchLine(search, m, line)
-	} else if found, err = search.Find(name); err == nil && inRepository(found.File, search.Repo) {
-		found.FromRepo = true
+	} else {
+		found, err = m.find(search, name)
 	}
 	if err != nil || found == nil {
 		return nil, "", err

@@ -52,8 +52,12 @@ func lookAround() (machine, error) {
 }
 
 func (m machine) search() profiles.Search {
+	config := m.config
+	if m.ofOthers(realAsFar(config)) {
+		config = "" // whoever wrote the repository wrote what is in it
+	}
 	return profiles.Search{
-		Repo: m.repo, Config: m.config, System: systemFolder, Dir: m.dir, Packages: m.packages,
+		Repo: m.repo, Config: config, System: systemFolder, Dir: m.dir, Packages: m.packages,
 		Policy: m.policies.system, Admits: m.policies.admits, Denied: m.approvals().Denied,
 	}
 }
@@ -129,7 +133,7 @@ func prepare(ctx context.Context, opts *launchOptions, server []string, who proc
 		return launch{}, err
 	}
 	search := m.search()
-	profile, err := choose(search, opts.profile.value, p)
+	profile, err := m.choose(search, opts.profile.value, p)
 	if err != nil {
 		return launch{}, err
 	}
@@ -164,12 +168,17 @@ func (l launch) warnings(opened []sandbox.OpenedGrant) []string {
 }
 
 // choose finds the profile: the named one, the first that matches, or the empty one.
-func choose(search profiles.Search, name string, p program.Program) (*profiles.Profile, error) {
+func (m machine) choose(search profiles.Search, name string, p program.Program) (*profiles.Profile, error) {
 	if name == "" {
 		return matching(search, p)
 	}
+	return m.find(search, name)
+}
+
+// find finds a named profile, and knows the repository's.
+func (m machine) find(search profiles.Search, name string) (*profiles.Profile, error) {
 	found, err := search.Find(name)
-	if err == nil && inRepository(found.File, search.Repo) {
+	if err == nil && m.inRepository(found.File) {
 		found.FromRepo = true
 	}
 	return found, err

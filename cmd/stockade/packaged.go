@@ -158,11 +158,7 @@ func (in *installer) trustScripts(search profiles.Search, name string, r package
 // installProfile finds the profile of a package before it is installed; nil for none.
 func (in *installer) installProfile(search profiles.Search, name string, r packages.Request) (*profiles.Profile, error) {
 	if name != "" {
-		found, err := search.Find(name)
-		if err == nil && inRepository(found.File, search.Repo) {
-			found.FromRepo = true
-		}
-		return found, err
+		return in.machine.find(search, name)
 	}
 	if !r.Registered() {
 		return nil, nil //nolint:nilnil // its name says nothing: no profile matches by it

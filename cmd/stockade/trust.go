@@ -163,12 +163,12 @@ func baseline(search profiles.Search, name string, p program.Program) (*profiles
 	return matching(search, p)
 }
 
-// inRepository tells whether a file that was named by its path is one of the repository's
-// profiles, also when the repository's folder for them is a link. A host's configuration in
-// the repository can name it, so the person may not have meant to trust it. Package
-// profiles knows by itself the files that lie in a folder of that name.
-func inRepository(file, repo string) bool {
-	if repo == "" {
+// inRepository tells whether a file that was named by its path is the repository's: all in its
+// folder .stockade, also when that is a link, and all else below its top folder. A host's
+// configuration in the repository can name it, so the person may not have meant to trust it.
+// Package profiles knows by itself the files that lie in a folder of that name.
+func (m machine) inRepository(file string) bool {
+	if m.repo == "" {
 		return false
 	}
 	real, err := filepath.EvalSymlinks(file)
@@ -178,6 +178,31 @@ func inRepository(file, repo string) bool {
 	if real, err = filepath.Abs(real); err != nil {
 		return true
 	}
-	folder, err := filepath.EvalSymlinks(filepath.Join(repo, ".stockade"))
-	return err == nil && strings.HasPrefix(real, folder+"/")
+	if folder, err := filepath.EvalSymlinks(filepath.Join(m.repo, ".stockade")); err == nil && strings.HasPrefix(real, folder+"/") {
+		return true
+	}
+	return m.ofOthers(real)
+}
+
+// ofOthers tells whether a real path lies in the repository, and the repository is not what
+// holds the person's own home folder, as the dotfiles of some do.
+func (m machine) ofOthers(real string) bool {
+	if m.repo == "" {
+		return false
+	}
+	top, err := filepath.EvalSymlinks(m.repo)
+	if err != nil || !below(real, top) {
+		return err != nil
+	}
+	if !below(m.home, m.repo) {
+		return true
+	}
+	homes, err := m.homes("this repository")
+	// The last is the user database's word: HOME is for the host's configuration to set.
+	return err != nil || !below(realAsFar(homes[len(homes)-1]), top)
+}
+
+// below tells whether a clean path is a folder or lies in it.
+func below(path, folder string) bool {
+	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
 }
