@@ -29,6 +29,7 @@ type Policy struct {
 	// NeverReached are hosts and networks (see [egress.ParseNever]).
 	NeverReached []Sourced[string]
 	NeverPassed  []Sourced[string] // variables; a * may end a name
+	Packages     []Sourced[string] // the only ones that runners install and start
 	Syscalls     Sourced[string]   // "allow" or "refuse": changes of the filter that open it
 	Most         Limits            // the largest; also for plans that say nothing
 
@@ -155,6 +156,10 @@ func policyLimitKeys(p *Policy, permit func(name, doc string, field *Sourced[str
 			name: "never", form: formTexts, doc: "Variables that no server has. A * may end a name.",
 			field: func(*Profile) any { return &p.NeverPassed }, check: checkNeverPassed,
 		}}},
+		{
+			name: "packages", form: formTexts, doc: `The only packages that package runners install and start: "npm:@scope/name", "npm:@scope/*", "npm:name@1.2.3", "pypi:name@1.2.3".`,
+			field: func(*Profile) any { return &p.Packages }, check: checkPolicyPackage,
+		},
 		permit("syscalls", "Profiles that open the system call filter, by allow or by a file: allow or refuse.", &p.Syscalls),
 	}, most...)
 }

@@ -61,6 +61,26 @@ func (p *Policy) CheckApproval(file string) error {
 	return Errors{p.refuses(p.Approvals.Position, "the profile may narrow what applies without it, and no more", "%s grants more than what applies without it, and approvals are refused", file)}
 }
 
+// CheckPackage refuses what a package runner may not install or start. name is "npm:NAME" or
+// "pypi:NAME", "" for what comes from no registry; version is "" as long as it is not known.
+func (p *Policy) CheckPackage(name, version string) error {
+	at, limited := p.at["limits.packages"]
+	if !limited {
+		return nil
+	}
+	for _, s := range p.Packages {
+		pattern, only := cutVersion(s.Value)
+		if name != "" && matches(pattern, name) && (only == "" || version == "" || only == version) {
+			return nil
+		}
+	}
+	what := "a package from no registry"
+	if name != "" {
+		what = strings.TrimSuffix(name+" "+version, " ")
+	}
+	return Errors{p.refuses(at, "the machine's policy has the last word: use another package, or ask who keeps it", "%s is none of the packages that may be installed and started", what)}
+}
+
 func (p *Policy) refuses(at Position, hint, format string, args ...any) Error {
 	return wrong(hint, format, args...).at(at)
 }

@@ -123,3 +123,25 @@ func holdsName(entry, name string) bool {
 	stem, pattern := strings.CutSuffix(entry, "*")
 	return name == entry || pattern && strings.HasPrefix(name, stem)
 }
+
+// checkPolicyPackage judges an entry of limits.packages: as in match.packages, and with an
+// exact version.
+func checkPolicyPackage(s string) (string, *problem) {
+	name, version := cutVersion(s)
+	if _, bad := checkPackage(name); bad != nil {
+		return "", bad
+	}
+	if strings.ContainsAny(version, "*?[^~<>=| ") || name != s && version == "" {
+		return "", wrong("write one version, as in \"npm:name@1.2.3\"", "%q: a limit names one version, or none", s)
+	}
+	return s, nil
+}
+
+// cutVersion cuts a package's version off; a scope begins with the same sign.
+func cutVersion(s string) (name, version string) {
+	kind, rest, _ := strings.Cut(s, ":")
+	if at := strings.LastIndexByte(rest, '@'); at > 0 {
+		return kind + ":" + rest[:at], rest[at+1:]
+	}
+	return s, ""
+}

@@ -41,6 +41,7 @@ var policyElsewhere = map[string]string{
 	"profiles.unknown":   "the script policy",
 	"profiles.flags":     "the script policy",
 	"profiles.approvals": "the script policy",
+	"limits.packages":    "TestPolicyPackages",
 	"require.pins":       "TestPolicyRefuses", // refused, until there are pins
 	"audit.starts":       "TestSharedMachine",
 	"audit.denials":      "TestAudit",
@@ -221,5 +222,39 @@ func TestPolicyOfInstalls(t *testing.T) {
 	}
 	if err := policyOf(t, "limits: {network: {egress: [other.example]}}").Apply(&r, PolicyFacts{Real: sameReal}); err == nil || !strings.Contains(err.Error(), "the install jail: network.egress registry.example:443: beyond") {
 		t.Errorf("a registry beyond the limit: %v", err)
+	}
+}
+
+func TestPolicyPackages(t *testing.T) {
+	p := policyOf(t, `limits: {packages: ["npm:@modelcontextprotocol/*", "npm:pinned@1.2.3", "pypi:mcp-server-time"]}`)
+	for _, test := range []struct {
+		name, version string
+		admitted      bool
+	}{
+		{"npm:@modelcontextprotocol/server-memory", "", true},
+		{"npm:@modelcontextprotocol/server-memory", "9.9.9", true},
+		{"npm:@modelcontextprotocol.evil/server-memory", "", false},
+		{"npm:pinned", "", true}, // the version is judged when it is known
+		{"npm:pinned", "1.2.3", true},
+		{"npm:pinned", "1.2.4", false},
+		{"pypi:mcp-server-time", "1", true},
+		{"npm:mcp-server-time", "1", false},
+		{"", "", false},
+	} {
+		err := p.CheckPackage(test.name, test.version)
+		if (err == nil) != test.admitted || err != nil && !strings.Contains(err.Error(), "policy.yaml:2:10") {
+			t.Errorf("%s %s: %v", test.name, test.version, err)
+		}
+	}
+	if err := policyOf(t, "limits: {packages: []}").CheckPackage("npm:x", "1"); err == nil {
+		t.Error("an empty list admits a package")
+	}
+	if err := policyOf(t, "").CheckPackage("", ""); err != nil {
+		t.Errorf("no list: %v", err)
+	}
+	for _, text := range []string{"x", "npm:x@^1", "npm:x@", "npm:x@1 || 2"} {
+		if _, err := ParsePolicy("p.yaml", []byte("version: 1\nlimits: {packages: [\""+text+"\"]}\n")); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
 	}
 }

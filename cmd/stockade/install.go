@@ -65,7 +65,11 @@ func (in *installer) again(ctx context.Context, r packages.Request) (packages.En
 	return e, err
 }
 
+// lock is the way to every install, so a policy's list of packages is asked here.
 func (in *installer) lock(ctx context.Context, r packages.Request) (*packages.Held, error) {
+	if err := in.machine.admitPackages(r); err != nil {
+		return nil, err
+	}
 	return in.store.Lock(ctx, r, func() {
 		in.std.say(sayNote, "waiting for another start that installs "+r.Key())
 	})

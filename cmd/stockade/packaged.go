@@ -57,6 +57,9 @@ func (m *machine) unpack(ctx context.Context, profile string, server []string, a
 	for _, note := range c.Notes {
 		std.say(sayNote, note)
 	}
+	if err := m.admitPackages(c.Request); err != nil {
+		return nil, nil, err
+	}
 	in := newInstaller(*m, std)
 	if err := in.allowScripts(profile, &c.Request); err != nil {
 		return nil, nil, err
@@ -75,6 +78,9 @@ func (m *machine) unpack(ctx context.Context, profile string, server []string, a
 			return nil, nil, err
 		}
 		m.packages = profiles.StorePath(m.data) // the install has made it
+	}
+	if err := m.admitEntry(c.Request, &e); err != nil {
+		return nil, nil, err
 	}
 	start, err := e.Start(c)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"stockade/profiles"
+	"stockade/sandbox/packages"
 )
 
 // systemFolder holds the machine's profiles and policy, in its folder stockade, and
@@ -189,4 +190,27 @@ func policyNotes(list []*profiles.Policy) []string {
 		out = append(out, "held to the policy "+v.File+": "+strings.Join(v.Limits, ", "))
 	}
 	return out
+}
+
+// admitPackages holds a request to the policies' lists of packages, before anything is
+// installed.
+func (m machine) admitPackages(r packages.Request) error {
+	for _, spec := range r.Specs {
+		name := ""
+		if spec.Source == packages.Registry {
+			name = string(r.Kind) + ":" + spec.Name
+		}
+		if err := m.policies.each(func(p *profiles.Policy) error { return p.CheckPackage(name, "") }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admitEntry holds what was installed to them: its version is known by now.
+func (m machine) admitEntry(r packages.Request, e *packages.Entry) error {
+	if !r.Registered() {
+		return nil // admitted package by package, or not at all
+	}
+	return m.policies.each(func(p *profiles.Policy) error { return p.CheckPackage(string(e.Kind)+":"+e.Name, e.Version) })
 }
