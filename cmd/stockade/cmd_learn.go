@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/urfave/cli/v2"
 
 	"stockade/profiles"
@@ -304,7 +305,7 @@ func (t lessonTarget) addition(adds []profiles.Addition, opts *learnOptions, std
 	if t.isNew {
 		name, before = os.DevNull, ""
 	}
-	for line := range strings.Lines(unifiedDiff(name, t.file, before, string(text))) {
+	for line := range strings.Lines(udiff.Unified(name, t.file, before, string(text))) {
 		if _, err := io.WriteString(std.err, escape(strings.TrimSuffix(line, "\n"))+"\n"); err != nil {
 			return fmt.Errorf("printing the proposal: %w", err)
 		}
