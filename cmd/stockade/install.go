@@ -221,6 +221,11 @@ func (in *installer) grants(access packages.Access, reach packages.Registries, r
 		g.Execute = append([]profiles.Sourced[string]{{Value: "/bin/sh", Position: profiles.InstallPosition}}, in.scripts.Execute...)
 		g.Read = in.scripts.Read
 	case packages.Offline:
+		// A package of Python may have brought code by then. npm's only step of this kind asks
+		// for the configuration, before any package is there.
+		if r.Kind == packages.PyPI {
+			g.Files, g.Variables = reach.OpenFiles, in.set(reach.OpenVariables)
+		}
 	}
 	if r.Kind == packages.PyPI {
 		g.Files = append(slices.Clip(g.Files), pipFiles...)

@@ -56,6 +56,12 @@ func (run *installRun) pip(ctx context.Context) (packages.Installed, error) {
 		if _, err := run.step(ctx, s, config.Reach, run.explainPip); err != nil {
 			return none, err
 		}
+		if s.Access == packages.Offline {
+			continue
+		}
+		if err := errors.Join(packages.Forget(run.stage), packages.ForgetTree(run.stage)); err != nil {
+			return none, err
+		}
 	}
 	return packages.PipInstalled(run.request, run.stage)
 }
@@ -103,7 +109,12 @@ func (run *installRun) uv(ctx context.Context, uv, python string, config package
 	if err != nil {
 		return none, err
 	}
-	for _, s := range steps {
+	for i, s := range steps {
+		if i == len(steps)-1 { // compiling: packages are there, and no step fetches any more
+			if err := packages.Forget(run.stage); err != nil {
+				return none, err
+			}
+		}
 		if _, err := run.step(ctx, s, config.Reach, run.explainPip); err != nil {
 			return none, err
 		}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +31,22 @@ if len(pip) != 1 or not names:
     sys.exit("stockade: there is no pip, or nothing to install")
 os.execv(sys.executable, [sys.executable, "-I", pip[0]] + sys.argv[2:-1] + names)
 `
+
+// fetchPip runs pip where nothing may be built. --only-binary does not hold for what a wheel
+// requires by its address, and a build is code of the package, beside the person's credentials.
+// So every way to start a program is closed in the interpreter, before a line of pip runs: the
+// files of packages are data until then. What pip starts for its own ends (lsb_release, rustc)
+// it does without when that is an OSError.
+const fetchPip = `import runpy, sys
+def closed(event, args):
+    if event in ("subprocess.Popen", "os.posix_spawn", "os.spawn", "os.exec", "os.fork", "os.forkpty", "os.system"):
+        raise PermissionError("` + mustBuild + `")
+sys.addaudithook(closed)
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+`
+
+// mustBuild is in what pip says when it comes to a package that has to be built.
+const mustBuild = "stockade: nothing is built"
 
 // compileAll writes bytecode that depends on the sources alone: by their hash, where the
 // default is their time, and with paths below the tree. Python takes it without a look at
@@ -59,13 +77,16 @@ func PipSteps(r Request, s Stage, python string, c PipConfig) ([]Step, error) {
 		"PIP_CACHE_DIR=" + filepath.Join(s.Home, "cache"), "PIP_NO_COLOR=1", "PYTHONDONTWRITEBYTECODE=1",
 		"GIT_TERMINAL_PROMPT=0",
 	}
-	fetch := []string{
-		filepath.Join(tool, "bin", "python"), "-I", "-m", "pip", "wheel",
-		"--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-color",
-		"--retries=1", "--timeout=10", "--wheel-dir=" + wheels, "--only-binary=:all:",
-		// pip says why it passed over a file, or could not reach an index, only in its log.
-		"--log=" + filepath.Join(s.Home, pipLog),
+	fetch := []string{filepath.Join(tool, "bin", "python"), "-I", "-c", fetchPip}
+	if len(r.Scripts) > 0 {
+		fetch = []string{filepath.Join(tool, "bin", "python"), "-I", "-m", "pip"}
 	}
+	fetch = append(fetch, "wheel",
+		"--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-color",
+		"--retries=1", "--timeout=10", "--wheel-dir="+wheels, "--only-binary=:all:",
+		// pip says why it passed over a file, or could not reach an index, only in its log.
+		"--log="+filepath.Join(s.Home, pipLog),
+	)
 	access := Online
 	for _, name := range r.Scripts {
 		fetch = append(fetch, "--no-binary="+name)
@@ -80,20 +101,40 @@ func PipSteps(r Request, s Stage, python string, c PipConfig) ([]Step, error) {
 	return []Step{
 		// -I keeps variables and folders out that could put other modules in front.
 		{Title: "making an environment for pip", Argv: []string{python, "-I", "-m", "venv", tool}, Env: offline, Access: Offline},
-		{Title: "making the environment", Argv: []string{python, "-I", "-m", "venv", "--without-pip", tree}, Env: offline, Access: Offline},
 		{Title: "fetching", Argv: append(append(fetch, "--"), words...), Env: env, Access: access},
+		// After what may run code of packages: see [ForgetTree].
+		{Title: "making the environment", Argv: []string{python, "-I", "-m", "venv", "--without-pip", tree}, Env: offline, Access: Offline},
 		{Title: "installing", Argv: install, Env: offline, Access: Offline},
-		compileStep(s),
+		compileStep(s, python),
 	}, nil
 }
 
-// compileStep is the step that writes the tree's bytecode.
-func compileStep(s Stage) Step {
-	tree := filepath.Join(s.Tree, "venv")
+// compileStep is the step that writes the tree's bytecode. The interpreter is not the tree's:
+// that runs lines of .pth files in it, which are the packages' (site(3)), at its start.
+func compileStep(s Stage, python string) Step {
 	return Step{
 		Title: "compiling", Access: Offline,
-		Argv: []string{filepath.Join(tree, "bin", "python"), "-I", "-c", compileAll, filepath.Join(tree, "lib")},
+		Argv: []string{python, "-I", "-S", "-c", compileAll, filepath.Join(s.Tree, "venv", "lib")},
 	}
+}
+
+// Forget takes away what a step that fetched leaves and no later one may have: the person's
+// configuration with its credentials.
+func Forget(s Stage) error {
+	for _, name := range [...]string{pipConf, ".netrc"} {
+		if err := os.Remove(filepath.Join(s.Home, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing the credentials of the install: %w", err)
+		}
+	}
+	return nil
+}
+
+// ForgetTree takes away a tree that a build has begun by itself.
+func ForgetTree(s Stage) error {
+	if err := os.RemoveAll(filepath.Join(s.Tree, "venv")); err != nil {
+		return fmt.Errorf("removing what a build left in the tree: %w", err)
+	}
+	return nil
 }
 
 // PipNewest is the step that prints which versions of a package there are. It needs a stage

@@ -269,7 +269,7 @@ func TestPipFailures(t *testing.T) {
 			if err := c.Prepare(r, tool); err != nil {
 				t.Fatal(err)
 			}
-			fetch := steps[2]
+			fetch := steps[1]
 			for i, word := range fetch.Argv {
 				if word == "--timeout=10" && tt.name == "hanging" { // not to wait for long
 					fetch.Argv[i] = "--timeout=0.3"

@@ -20,7 +20,7 @@ func PipFailure(s Stage, output []byte, status int) error {
 			}
 		}
 	}
-	for _, explain := range []func([]string) *InstallError{pythonMachine, pythonTrust, pythonBuild, pythonHost, pythonRequest} {
+	for _, explain := range []func([]string) *InstallError{pythonBuilding, pythonMachine, pythonTrust, pythonBuild, pythonHost, pythonRequest} {
 		if err := explain(lines); err != nil {
 			return err
 		}
@@ -51,6 +51,24 @@ func holds(lines []string, texts ...string) bool {
 		}
 	}
 	return false
+}
+
+// pythonBuilding explains a package that a wheel requires by its address, as source.
+func pythonBuilding(lines []string) *InstallError {
+	if !holds(lines, mustBuild) {
+		return nil
+	}
+	name := ""
+	for _, line := range lines {
+		if rest, found := strings.CutPrefix(line, "Collecting "); found {
+			name, _, _ = strings.Cut(rest, " ")
+			name, _, _ = strings.Cut(name, "@")
+		}
+	}
+	return &InstallError{
+		Problem: fmt.Sprintf("%q has to be built, which runs code of the package during the install", strings.TrimSpace(name)),
+		Cure:    fmt.Sprintf("use a version with wheels alone, or allow it in a profile: install: {scripts: [%s]}", strings.TrimSpace(name)),
+	}
 }
 
 // pythonMachine explains what this machine lacks or does not let pip do.

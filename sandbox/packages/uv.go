@@ -215,7 +215,7 @@ func UvSteps(r Request, s Stage, uv, python string, c UvConfig) ([]Step, error) 
 			"--generate-hashes", "--no-header", "--no-annotate", target, "--output-file=" + lock, filepath.Join(s.Home, uvWants),
 		}), Env: env, Access: Online},
 		{Title: "installing", Argv: slices.Concat([]string{uv, "pip", "sync"}, common, kinds, []string{"--require-hashes", "--link-mode=copy", target, lock}), Env: env, Access: Online},
-		compileStep(s),
+		compileStep(s, python),
 	}, nil
 }
 
