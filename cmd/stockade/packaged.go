@@ -119,7 +119,7 @@ func (in *installer) allowScripts(name string, r *packages.Request) error {
 
 // trustScripts refuses install scripts of a repository's profile that nobody allowed.
 func (in *installer) trustScripts(search profiles.Search, name string, r packages.Request, p *profiles.Profile) error {
-	base, err := in.installProfile(search.WithoutRepo(), name, r)
+	base, err := in.baseline(search.WithoutRepo(), name, r)
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,6 @@ func (in *installer) trustScripts(search profiles.Search, name string, r package
 	}
 	if base, err = search.WithoutRepo().Complete(base); err != nil {
 		return err
-	}
-	changes := profiles.NarrowerInstall(p, base)
-	if len(changes) == 0 {
-		return nil
 	}
 	var files []profiles.Source
 	if file := p.SyscallFile(); file != "" {
@@ -146,11 +142,14 @@ func (in *installer) trustScripts(search profiles.Search, name string, r package
 		return err
 	}
 	word, since, err := in.machine.approvals().Of(&subject)
+	changes := profiles.NarrowerInstall(p, base)
 	switch {
 	case err != nil:
 		return err
 	case word == profiles.Denied:
 		return &deniedError{p.File, since}
+	case len(changes) == 0:
+		return nil
 	case word == profiles.Allowed:
 		return in.machine.policies.each(func(policy *profiles.Policy) error { return policy.CheckApproval(p.File) })
 	}
@@ -159,6 +158,22 @@ func (in *installer) trustScripts(search profiles.Search, name string, r package
 		refused.wider = append(refused.wider, c.String())
 	}
 	return refused
+}
+
+// baseline finds what would apply without a repository's profile, as baseline does for a
+// program: one of its name in the other places, else what matches the package there. A file
+// that was named by its path has no other place.
+func (in *installer) baseline(search profiles.Search, name string, r packages.Request) (*profiles.Profile, error) {
+	if name != "" {
+		list, err := search.List()
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list, func(l profiles.Listed) bool { return l.Name == name }) {
+			name = ""
+		}
+	}
+	return in.installProfile(search, name, r)
 }
 
 // installProfile finds the profile of a package before it is installed; nil for none.

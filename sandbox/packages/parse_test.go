@@ -202,3 +202,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestVersionsAreVersions: what npm would take for a repository, an archive or a flag behind a
+// package's name is none: it would be stored under that name, and get its profile.
+func TestVersionsAreVersions(t *testing.T) {
+	where := packages.Where{Home: "/home/me", Dir: "/work"}
+	for _, word := range []string{
+		"@scope/name@user/repo", "@scope/name@user/repo#0123456789012345678901234567890123456789", "name@x/../../tmp/e.tgz", "name@evil.tgz",
+		"name@evil.tar.gz", `name@user\repo`, "name#a/b/c", "@s/n#user/repo", "name@1#x", "name@ --registry=x",
+	} {
+		if c, _, err := packages.Parse([]string{"npx", "-y", word}, where); err == nil {
+			t.Errorf("%q is read as %q", word, c.Request.Key())
+		}
+		if r, err := packages.AddRequest("npm:" + word); err == nil {
+			t.Errorf("npm:%s is read as %q", word, r.Key())
+		}
+	}
+	for _, word := range []string{"name@1.2.3", "@scope/name@latest", "name@>=1 <2", "name@1 || 2", "name@^1.0.0-beta.1+build"} {
+		c, _, err := packages.Parse([]string{"npx", "-y", word}, where)
+		if err != nil || !c.Request.Registered() {
+			t.Errorf("%q: %v", word, err)
+		}
+	}
+}

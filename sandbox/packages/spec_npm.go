@@ -27,7 +27,7 @@ func npmSpec(word string, where Where) (Spec, error) {
 		// USER/REPO stands for GitHub, also with #COMMIT behind it.
 		return gitSpec("", "github:"+word)
 	}
-	if name != "" && !validNPMName(strings.SplitN(name, "#", 2)[0]) {
+	if name != "" && !validNPMName(name) {
 		return Spec{}, refuse(npmCure, "%q is no name of an npm package", name)
 	}
 	if alias, ok := strings.CutPrefix(rest, "npm:"); ok {
@@ -41,7 +41,10 @@ func npmSpec(word string, where Where) (Spec, error) {
 		s, err := localSpec(rest, where, npmArchive)
 		s.Name = name
 		return s, err
-	case strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.HasPrefix(rest, "-"):
+	case strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.HasPrefix(strings.TrimSpace(rest), "-"):
+		return Spec{}, refuse(npmCure, "%q is no version", rest)
+	case strings.ContainsAny(rest, `/\#`) || npmArchive(rest):
+		// npm would take it for a repository or an archive, and the name says nothing then.
 		return Spec{}, refuse(npmCure, "%q is no version", rest)
 	}
 	return Spec{Name: name, Version: rest}, nil
