@@ -24,10 +24,15 @@ import (
 //
 // A file in allowed is named by the profile's place and content, so an edit has no approval;
 // one in denied by the place alone, so an edit stays denied. Denied wins.
-type Approvals struct{ folder string }
+type Approvals struct {
+	folder string
+	// Foreign tells whether a real path lies in a repository of others; nil: nobody knows more
+	// than the subject says.
+	Foreign func(real string) bool
+}
 
 // ApprovalsBelow returns the approvals of a state folder ($XDG_STATE_HOME).
-func ApprovalsBelow(state string) Approvals { return Approvals{ours(state) + "/approvals"} }
+func ApprovalsBelow(state string) Approvals { return Approvals{folder: ours(state) + "/approvals"} }
 
 // Word is what a person said about a profile of a repository.
 type Word uint8
@@ -137,6 +142,9 @@ func (a Approvals) outside(s *Subject) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return approvalError(a.folder, "finding where approvals lie: "+reason(err), "")
 		}
+	}
+	if a.Foreign != nil && a.Foreign(folder) {
+		return approvalError(a.folder, "approvals do not count from inside of the folder of a repository", "set XDG_STATE_HOME to a folder of your own, or unset it")
 	}
 	top := s.repository()
 	if folder == top || strings.HasPrefix(folder, strings.TrimSuffix(top, "/")+"/") {

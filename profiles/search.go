@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"stockade/sandbox/program"
@@ -110,6 +111,9 @@ func (s Search) findHint(name string, shelves []shelf) string {
 	names := BuiltinNames()
 	for _, sh := range shelves {
 		files, _ := sh.files()
+		if slices.Contains(files, name+suffix) {
+			return fmt.Sprintf("%s is denied; take that back with: stockade allow %s", filepath.Join(sh.folder, name+suffix), filepath.Join(sh.folder, name+suffix))
+		}
 		for _, f := range files {
 			names = append(names, strings.TrimSuffix(f, suffix))
 		}

@@ -97,7 +97,7 @@ func runLearn(ctx context.Context, opts *learnOptions, server []string, std stdi
 		return err
 	}
 	learned := newLessons(advisor{plan: l.resolved.Plan, source: l.source, dir: l.machine.dir}, l.machine.home)
-	ended := superviseLesson(opened, l.machine, learned, std)
+	ended := superviseLesson(opened, l, learned, std)
 	if _, told := errors.AsType[*toldError](ended); ended != nil && !told {
 		return ended
 	}
@@ -109,12 +109,14 @@ func runLearn(ctx context.Context, opts *learnOptions, server []string, std stdi
 
 // superviseLesson supervises a server whose refusals are learned from and logged. The lines
 // come at the end, so there are none meanwhile.
-func superviseLesson(opened *sandbox.Opened, m machine, learned *lessons, std stdio) error {
+func superviseLesson(opened *sandbox.Opened, from launch, learned *lessons, std stdio) error {
+	m := from.machine
 	denials := openDenialLog(m.state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: io.Discard})
 	defer denials.close()
 	if m.policies.auditsDenials() {
 		denials.audit = toSystemLog
 	}
+	denials.hide = hider(from.resolved.Profile, opened.Plan.Env)
 	return superviseServer(opened, hearing{
 		deny: func(d egress.Denial) {
 			denials.deny(d)

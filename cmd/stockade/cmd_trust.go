@@ -110,6 +110,10 @@ func runAllow(ctx context.Context, opts *trustOptions, words, server []string, s
 		if err != nil {
 			return err
 		}
+		if len(words) == 0 && q.word == profiles.Denied {
+			fmt.Fprintf(std.out, "%s is denied since %s; name it to take that back.\n", escape(file), q.since.Local().Format(time.DateOnly))
+			continue
+		}
 		if len(q.changes) == 0 && q.word != profiles.Denied {
 			if len(words) > 0 {
 				fmt.Fprintf(std.out, "%s grants nothing beyond %s and needs no approval.\n", escape(file), escape(q.than))
@@ -211,12 +215,50 @@ func (m machine) question(file string, p program.Program, server []string) (ques
 	if q.word, q.since, err = m.approvals().Of(&q.subject); err != nil {
 		return q, err
 	}
-	changes, base, err := wider(search, c)
-	if err != nil {
+	// Named with --profile, it stands in the place of the one of its name; else, and when its
+	// file is named, in that of what matches the command. The word is for all of them.
+	if err := q.compare(search, c); err != nil {
 		return q, err
 	}
-	q.changes, q.than = changes, shownFile(base.Profile)
-	return q, nil
+	if server == nil && len(q.changes) == 0 && m.matchesAsNamed(search, whole) {
+		return q, nil
+	}
+	c.named = ""
+	return q, q.compare(search, c)
+}
+
+// compare adds what a plan grants beyond what would apply without the repository.
+func (q *question) compare(search profiles.Search, c comparison) error {
+	changes, base, err := wider(search, c)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		if !slices.ContainsFunc(q.changes, func(have profiles.Change) bool { return have.Section == change.Section && have.What == change.What }) {
+			q.changes = append(q.changes, change)
+		}
+	}
+	if than := shownFile(base.Profile); q.than == "" {
+		q.than = than
+	} else if q.than != than {
+		q.than += " or " + than
+	}
+	return nil
+}
+
+// matchesAsNamed tells whether a profile is for no more command lines than the one of its name
+// in the other places: then that is what it is compared with at every start.
+func (m machine) matchesAsNamed(search profiles.Search, p *profiles.Profile) bool {
+	base, err := search.WithoutRepo().Find(p.Name.Value)
+	if err != nil {
+		return false
+	}
+	within := func(list, of []profiles.Sourced[string]) bool {
+		return !slices.ContainsFunc(list, func(s profiles.Sourced[string]) bool {
+			return !slices.ContainsFunc(of, func(o profiles.Sourced[string]) bool { return o.Value == s.Value })
+		})
+	}
+	return within(p.Match.Packages, base.Match.Packages) && within(p.Match.Commands, base.Match.Commands)
 }
 
 // standIn is a program in the place of one that is not known: it makes no difference between
@@ -254,6 +296,9 @@ func (m machine) allow(q question, opts *trustOptions, std stdio) error {
 		rows = [][]string{{"  nothing; it is denied"}}
 	}
 	if err := table(std.out, rows); err != nil {
+		return err
+	}
+	if err := m.policies.each(func(p *profiles.Policy) error { return p.CheckApproval(q.subject.File) }); len(q.changes) > 0 && err != nil {
 		return err
 	}
 	yes, err := confirm("Allow this content?", opts, std)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"stockade/profiles"
 	"stockade/sandbox/egress"
 )
 
@@ -101,6 +103,9 @@ type denialLog struct {
 	folder  string
 	// audit takes each line of the log as well, for the machine's own; nil: no policy asks.
 	audit func(line string) error
+	// hide takes the values of secrets out of texts; nil: there are none. A server asks in its
+	// own words, and may use theirs.
+	hide *strings.Replacer
 
 	mu       sync.Mutex
 	told     tellLimit
@@ -119,9 +124,38 @@ func openDenialLog(state, profile string, std stdio) *denialLog {
 	return &denialLog{profile: profile, std: std, folder: logFolder(state)}
 }
 
+// hidden is an entry without the values of secrets.
+func (l *denialLog) hidden(e denialEntry) denialEntry {
+	if l.hide != nil {
+		for _, text := range [...]*string{&e.Program, &e.Asked, &e.Rule, &e.Hint, &e.File, &e.Key} {
+			*text = l.hide.Replace(*text)
+		}
+	}
+	return e
+}
+
+// hider takes the values that a plan passes as secrets out of texts. One of a few letters is in
+// too many other words to be told apart.
+func hider(p *profiles.Profile, env []string) *strings.Replacer {
+	var pairs []string
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		if len(value) < 6 || !slices.ContainsFunc(p.Environment.Secrets, func(s profiles.Secret) bool { return s.Name == name }) {
+			continue
+		}
+		for _, spelled := range [...]string{value, escape(value), bounded(value)} {
+			pairs = append(pairs, spelled, "("+name+")")
+		}
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	return strings.NewReplacer(pairs...)
+}
+
 // deny reports one refusal.
 func (l *denialLog) deny(d egress.Denial) {
-	e := newEntry(d, l.profile)
+	e := l.hidden(newEntry(d, l.profile))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	written := l.log(e)
@@ -146,6 +180,7 @@ func (l *denialLog) admit(e denialEntry, what string, written bool) (told bool) 
 // observed reports one refusal of the kernel: a line for each thing in a run, and none for
 // what servers do without.
 func (l *denialLog) observed(e denialEntry) {
+	e = l.hidden(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	written := l.log(e)

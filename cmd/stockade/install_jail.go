@@ -193,7 +193,7 @@ func runStepChild(std stdio) error {
 		if err != nil {
 			return err
 		}
-		return superviseLogged(opened, m, "", std)
+		return superviseLogged(opened, m, origin{}, std)
 	}
 	if _, err := sandbox.Enter(opened); err != nil {
 		return err

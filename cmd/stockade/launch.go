@@ -52,12 +52,8 @@ func lookAround() (machine, error) {
 }
 
 func (m machine) search() profiles.Search {
-	config := m.config
-	if m.ofOthers(realAsFar(config)) {
-		config = "" // whoever wrote the repository wrote what is in it
-	}
 	return profiles.Search{
-		Repo: m.repo, Config: config, System: systemFolder, Dir: m.dir, Packages: m.packages,
+		Repo: m.repo, Config: m.ownConfig(), System: systemFolder, Dir: m.dir, Packages: m.packages,
 		Policy: m.policies.system, Admits: m.policies.admits, Denied: m.approvals().Denied,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -182,8 +183,14 @@ func readSystemFile(path string) ([]byte, error) {
 	return data, nil
 }
 
+// origin is what a plan was made from, as far as its refusals speak of it.
+type origin struct {
+	source string            // the profile, for people
+	hide   *strings.Replacer // see [denialLog]
+}
+
 // superviseLogged supervises a server whose refusals are told and logged.
-func superviseLogged(opened *sandbox.Opened, m machine, source string, std stdio) error {
+func superviseLogged(opened *sandbox.Opened, m machine, from origin, std stdio) error {
 	lines := newSpool(std.err)
 	defer lines.close()
 	denials := openDenialLog(m.state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: lines})
@@ -191,9 +198,10 @@ func superviseLogged(opened *sandbox.Opened, m machine, source string, std stdio
 	if m.policies.auditsDenials() {
 		denials.audit = toSystemLog
 	}
+	denials.hide = from.hide
 	by := hearing{deny: denials.deny}
 	if opened.Plan.Observed() {
-		advice := advisor{plan: opened.Plan, source: source, dir: opened.Plan.Dir}
+		advice := advisor{plan: opened.Plan, source: from.source, dir: opened.Plan.Dir}
 		by.refused = func(r supervise.Refusal) { denials.observed(advice.entry(r)) }
 		by.unseen = denials.overlooked
 	}

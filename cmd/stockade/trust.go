@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,7 +14,11 @@ import (
 // A profile of a repository may narrow what applies without it. More than that needs the
 // person's word about its content, which "stockade allow" keeps.
 
-func (m machine) approvals() profiles.Approvals { return profiles.ApprovalsBelow(m.state) }
+func (m machine) approvals() profiles.Approvals {
+	a := profiles.ApprovalsBelow(m.state)
+	a.Foreign = m.ofOthers
+	return a
+}
 
 // repositoryError refuses a repository's profile that grants more than what would apply
 // without it.
@@ -163,14 +168,12 @@ func baseline(search profiles.Search, name string, p program.Program) (*profiles
 	return matching(search, p)
 }
 
-// inRepository tells whether a file that was named by its path is the repository's: all in its
-// folder .stockade, also when that is a link, and all else below its top folder. A host's
-// configuration in the repository can name it, so the person may not have meant to trust it.
-// Package profiles knows by itself the files that lie in a folder of that name.
+// inRepository tells whether a file that was named by its path is a repository's: all in its
+// folder .stockade, also when that is a link, and all else below the top folder of any, whatever
+// folder stockade is started from. A host's configuration in the repository can name it, so the
+// person may not have meant to trust it. Package profiles knows by itself the files that lie in
+// a folder of that name.
 func (m machine) inRepository(file string) bool {
-	if m.repo == "" {
-		return false
-	}
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return false // built-in profiles have no file
@@ -178,28 +181,48 @@ func (m machine) inRepository(file string) bool {
 	if real, err = filepath.Abs(real); err != nil {
 		return true
 	}
-	if folder, err := filepath.EvalSymlinks(filepath.Join(m.repo, ".stockade")); err == nil && strings.HasPrefix(real, folder+"/") {
-		return true
+	if m.repo != "" {
+		if folder, err := filepath.EvalSymlinks(filepath.Join(m.repo, ".stockade")); err == nil && strings.HasPrefix(real, folder+"/") {
+			return true
+		}
 	}
 	return m.ofOthers(real)
 }
 
-// ofOthers tells whether a real path lies in the repository, and the repository is not what
-// holds the person's own home folder, as the dotfiles of some do.
+// ofOthers tells whether a real path lies in a repository that is not what holds the person's
+// own home folder, as the dotfiles of some do.
 func (m machine) ofOthers(real string) bool {
-	if m.repo == "" {
-		return false
+	own := ""
+	for at := real; at != "/"; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err != nil {
+			continue
+		}
+		if own == "" {
+			homes, err := m.homes("a repository's profile")
+			if err != nil {
+				return true
+			}
+			// The last is the user database's word: HOME is for the host's configuration to set.
+			own = realAsFar(homes[len(homes)-1])
+		}
+		if !below(own, at) {
+			return true
+		}
 	}
-	top, err := filepath.EvalSymlinks(m.repo)
-	if err != nil || !below(real, top) {
-		return err != nil
+	return false
+}
+
+// ownConfig is the folder with the person's own profiles: "" when it came with a repository. The
+// one in the home folder that the user database names is the person's, also as a repository.
+func (m machine) ownConfig() string {
+	if !m.ofOthers(realAsFar(filepath.Join(m.config, "stockade", "profiles"))) {
+		return m.config
 	}
-	if !below(m.home, m.repo) {
-		return true
+	homes, err := m.homes("the profiles")
+	if err != nil || m.config != filepath.Join(homes[len(homes)-1], ".config") {
+		return "" // whoever wrote the repository wrote what is in it
 	}
-	homes, err := m.homes("this repository")
-	// The last is the user database's word: HOME is for the host's configuration to set.
-	return err != nil || !below(realAsFar(homes[len(homes)-1]), top)
+	return m.config
 }
 
 // below tells whether a clean path is a folder or lies in it.
