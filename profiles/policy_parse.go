@@ -27,7 +27,9 @@ func ParsePolicy(name string, data []byte) (*Policy, error) {
 		r.fail(&doc, `write "version: 1"`, "the version is missing")
 	}
 	r.checkTwice()
-	r.errs = append(r.errs, p.check()...)
+	if len(r.errs) == 0 { // what could not be read is no empty list
+		r.errs = p.check()
+	}
 	if err := r.errs.orNil(); err != nil {
 		return nil, err
 	}
@@ -42,6 +44,27 @@ func (p *Policy) check() Errors {
 			if e.Broad {
 				errs = append(errs, wrong("write the path alone", "broad means nothing in a limit").at(e.Position))
 			}
+		}
+	}
+	for _, list := range [...]struct {
+		key  string
+		size int
+	}{
+		{"profiles.from", len(p.From)},
+		{"limits.filesystem.never", len(p.Never)},
+		{"limits.filesystem.never-write", len(p.NeverWrite)},
+		{"limits.filesystem.never-execute", len(p.NeverExecute)},
+		{"limits.network.never", len(p.NeverReached)},
+		{"limits.environment.never", len(p.NeverPassed)},
+		{"require.layers", len(p.Layers)},
+	} {
+		if at, has := p.at[list.key]; has && list.size == 0 {
+			errs = append(errs, wrong("name something, or remove the key", "%s: an empty list holds nothing", list.key).at(at))
+		}
+	}
+	for _, section := range [...]string{"profiles", "limits", "limits.filesystem", "limits.network", "limits.environment", "require", "audit"} {
+		if at, has := p.at[section]; has && !slices.ContainsFunc(p.Written(), func(w WrittenKey) bool { return strings.HasPrefix(w.Key, section+".") }) {
+			errs = append(errs, wrong("write its keys below it, or remove it", "%s: an empty section holds nothing", section).at(at))
 		}
 	}
 	if p.Pins.written() {
@@ -89,6 +112,9 @@ func checkPolicySocket(s string) (string, *problem) {
 }
 
 func checkPolicyProgram(s string) (string, *problem) {
+	if strings.TrimSpace(s) != s {
+		return "", wrong("remove the blank", "%q begins or ends with a blank", s)
+	}
 	s, bad := checkProgram(s)
 	if bad != nil || !strings.ContainsAny(s, "/$~") {
 		return s, bad

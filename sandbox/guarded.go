@@ -149,7 +149,16 @@ func (g *guardedPlace) never(og OpenedGrant) error {
 			return guardError(og, g, place)
 		}
 	}
+	if g.Rule == GuardNeverExecute && sameObject(og, g.real) {
+		return guardError(og, g, g.real) // another name of it: programs come with hard links
+	}
 	return nil
+}
+
+// sameObject tells whether a grant's object is the one at a path.
+func sameObject(og OpenedGrant, path string) bool {
+	var granted, there unix.Stat_t
+	return unix.Fstat(og.fd, &granted) == nil && unix.Stat(path, &there) == nil && granted.Dev == there.Dev && granted.Ino == there.Ino
 }
 
 // Holds tells whether a real path is the place or lies in it.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"stockade/profiles"
 	"stockade/sandbox/egress"
 )
 
@@ -122,35 +120,6 @@ type denialLog struct {
 // [denialLog.close] at the end tells what was left out.
 func openDenialLog(state, profile string, std stdio) *denialLog {
 	return &denialLog{profile: profile, std: std, folder: logFolder(state)}
-}
-
-// hidden is an entry without the values of secrets.
-func (l *denialLog) hidden(e denialEntry) denialEntry {
-	if l.hide != nil {
-		for _, text := range [...]*string{&e.Program, &e.Asked, &e.Rule, &e.Hint, &e.File, &e.Key} {
-			*text = l.hide.Replace(*text)
-		}
-	}
-	return e
-}
-
-// hider takes the values that a plan passes as secrets out of texts. One of a few letters is in
-// too many other words to be told apart.
-func hider(p *profiles.Profile, env []string) *strings.Replacer {
-	var pairs []string
-	for _, e := range env {
-		name, value, _ := strings.Cut(e, "=")
-		if len(value) < 6 || !slices.ContainsFunc(p.Environment.Secrets, func(s profiles.Secret) bool { return s.Name == name }) {
-			continue
-		}
-		for _, spelled := range [...]string{value, escape(value), bounded(value)} {
-			pairs = append(pairs, spelled, "("+name+")")
-		}
-	}
-	if len(pairs) == 0 {
-		return nil
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 // deny reports one refusal.
