@@ -1,203 +1,237 @@
 package examples_test
 
 import (
-	"bytes"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"stockade/examples/stock"
 )
 
-// host is a host application: its configuration, with SERVER for the command line of one
-// server in its own spelling, and how it is made to start its servers.
+// host is a host application, or another client: its configuration and how it is made to start
+// its servers. In its texts HOME/ and PROJECT/ are folders.
 type host struct {
-	name    string
-	file    string            // below HOME, or below PROJECT
-	text    string            // COMMAND, and ARGS as a list in JSON, which TOML shares
+	name string
+	file string // what is wrapped
+	// text names the servers looking and stock: PYTHON and NODE are programs, LOOKING and STOCK are the
+	// items of its list of arguments, in a spelling that JSON, TOML and YAML share.
+	text    string
 	other   map[string]string // further files
-	command []string
-	says    string // "" when it never ends by itself, for want of a model
+	env     []string
+	command []string // ENTRY and ARGUMENTS are the command line of looking in the file
+	// says is what the host tells about SERVER, or offers its model as TOOL of it, when it has
+	// reached it: a regular expression.
+	says string
+	// keeps: it writes its own state into the file.
+	keeps bool
 }
 
+// The hosts' common ways to write down servers.
+const (
+	serverTable = `{"mcpServers": {
+  "looking": {"command": PYTHON, "args": [LOOKING]},
+  "stock": {"command": NODE, "args": [STOCK]}
+}}
+`
+	codexModel = `model_provider = "none"
+model = "none"
+
+[model_providers.none] # asks nobody
+name = "none"
+base_url = "http://127.0.0.1:9999/v1"
+wire_api = "responses"
+`
+	codexServers = `
+[mcp_servers.looking] # the one
+command = PYTHON
+args = [LOOKING]
+
+[mcp_servers.stock]
+command = NODE
+args = [ STOCK ]
+`
+	// opencode adds the first key when it is not there.
+	opencodeServers = `{
+  "$schema": "https://opencode.ai/config.json",
+  "autoupdate": false, // comments are allowed
+  "mcp": {
+    "looking": {"type": "local", "command": [PYTHON, LOOKING]},
+    "stock": {"type": "local", "command": [NODE, STOCK], "enabled": true,},
+  },
+}
+`
+	continueServers = `name: tests
+version: 0.0.1
+schema: v1
+models: # asks nobody
+  - {name: none, provider: openai, model: none, apiBase: "http://127.0.0.1:9999/v1", apiKey: none}
+mcpServers:
+  - name: looking
+    command: PYTHON # the one
+    args: [LOOKING]
+  - name: stock
+    command: NODE
+    args:
+      [STOCK]
+`
+	copilotServers = `{
+  // Every tool of both.
+  "mcpServers": {
+    "looking": {"type": "local", "command": PYTHON, "args": [LOOKING], "tools": ["*"]},
+    "stock": {"type": "local", "command": NODE, "args": [STOCK], "tools": ["*"]},
+  },
+}
+`
+)
+
+// copilotProject has no comment and no last comma: unlike its own file, Copilot drops a
+// workspace's file with either, and says nothing.
+const copilotProject = `{"mcpServers": {
+  "looking": {"type": "local", "command": PYTHON, "args": [LOOKING], "tools": ["*"]},
+  "stock": {"type": "local", "command": NODE, "args": [STOCK], "tools": ["*"]}
+}}
+`
+
+// hosts are those that start servers without an account and without a network.
 func hosts(t *testing.T) []host {
 	t.Helper()
 	folder, err := stock.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}
+	inspector, err := stock.Inspector.Script()
+	if err != nil {
+		t.Fatal(err)
+	}
 	modules := filepath.Join(folder, "hosts", "node_modules")
 	processor := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
-	const table = `{"mcpServers": {"looking": {"command": COMMAND, "args": ARGS}}}` + "\n"
+	opencode := map[string]string{"amd64": "opencode-linux-x64-baseline", "arm64": "opencode-linux-arm64"}[runtime.GOARCH]
 	return []host{
 		{
-			name: "Claude Code, project", file: "PROJECT/.mcp.json", text: table,
+			name: "Claude Code, user", file: "HOME/.claude.json", text: serverTable, keeps: true,
+			command: []string{filepath.Join(modules, "@anthropic-ai", "claude-code-linux-"+processor, "claude"), "mcp", "list"},
+			says:    `(?m)^SERVER: .* ✔ Connected$`,
+		},
+		{
+			name: "Claude Code, project", file: "PROJECT/.mcp.json", text: serverTable,
 			other:   map[string]string{"HOME/.claude/settings.json": `{"enableAllProjectMcpServers":true}`},
 			command: []string{filepath.Join(modules, "@anthropic-ai", "claude-code-linux-"+processor, "claude"), "mcp", "list"},
-			says:    "✔ Connected",
+			says:    `(?m)^SERVER: .* ✔ Connected$`,
 		},
 		{
-			name: "Claude Code, user", file: "HOME/.claude.json", text: table,
-			command: []string{filepath.Join(modules, "@anthropic-ai", "claude-code-linux-"+processor, "claude"), "mcp", "list"},
-			says:    "✔ Connected",
-		},
-		{
-			name: "Gemini CLI", file: "HOME/.gemini/settings.json",
-			text: `{"security": {"folderTrust": {"enabled": false}}, "privacy": {"usageStatisticsEnabled": false}, // comment
-  "mcpServers": {"looking": {"command": COMMAND, "args": ARGS}}}` + "\n",
-			command: []string{filepath.Join(modules, ".bin", "gemini"), "mcp", "list"},
-			says:    "Connected",
-		},
-		{
-			name: "Codex CLI", file: "HOME/.codex/config.toml",
-			// A model that is not there, so that nothing is asked of anybody.
-			text: `model_provider = "none"
-model = "none"
-
-[model_providers.none]
-name = "none"
-base_url = "http://127.0.0.1:9/v1"
-wire_api = "responses"
-
-[mcp_servers.looking] # the one
-command = COMMAND
-args = ARGS
-`,
+			name: "Codex, user", file: "HOME/.codex/config.toml", text: codexModel + codexServers,
 			command: []string{filepath.Join(modules, ".bin", "codex"), "exec", "--skip-git-repo-check", "hi"},
+			says:    `"name":"mcp__SERVER".*"name":"TOOL"`,
+		},
+		{
+			name: "Codex, project", file: "PROJECT/.codex/config.toml", text: codexServers,
+			other:   map[string]string{"HOME/.codex/config.toml": codexModel + "\n[projects.\"PROJECT/\"]\ntrust_level = \"trusted\"\n"},
+			command: []string{filepath.Join(modules, ".bin", "codex"), "exec", "--skip-git-repo-check", "hi"},
+			says:    `"name":"mcp__SERVER".*"name":"TOOL"`,
+		},
+		{
+			name: "Gemini CLI, user", file: "HOME/.gemini/settings.json",
+			text:    strings.Replace(serverTable, "{", `{"security": {"folderTrust": {"enabled": false}}, "privacy": {"usageStatisticsEnabled": false}, // comment`+"\n  ", 1),
+			command: []string{filepath.Join(modules, ".bin", "gemini"), "mcp", "list"},
+			says:    `✓ SERVER: .* - Connected`,
+		},
+		{
+			name: "Gemini CLI, project", file: "PROJECT/.gemini/settings.json", text: serverTable,
+			other:   map[string]string{"HOME/.gemini/settings.json": `{"security": {"folderTrust": {"enabled": false}}, "privacy": {"usageStatisticsEnabled": false}}`},
+			command: []string{filepath.Join(modules, ".bin", "gemini"), "mcp", "list"},
+			says:    `✓ SERVER: .* - Connected`,
+		},
+		{
+			name: "opencode, user", file: "HOME/.config/opencode/opencode.json", text: opencodeServers,
+			command: []string{filepath.Join(modules, opencode, "bin", "opencode"), "mcp", "list"},
+			says:    `✓ SERVER \S*connected`,
+		},
+		{
+			name: "opencode, project", file: "PROJECT/opencode.jsonc", text: opencodeServers,
+			command: []string{filepath.Join(modules, opencode, "bin", "opencode"), "mcp", "list"},
+			says:    `✓ SERVER \S*connected`,
+		},
+		{
+			name: "Copilot CLI, user", file: "HOME/.copilot/mcp-config.json", text: copilotServers, env: copilotModel,
+			command: []string{filepath.Join(modules, "@github", "copilot-linux-"+processor, "copilot"), "-p", "hi", "--allow-all-tools"},
+			says:    `"name":"SERVER-TOOL"`,
+		},
+		{
+			name: "Copilot CLI, project", file: "PROJECT/.github/mcp.json", text: copilotProject, env: copilotModel,
+			command: []string{filepath.Join(modules, "@github", "copilot-linux-"+processor, "copilot"), "-p", "hi", "--allow-all-tools"},
+			says:    `"name":"SERVER-TOOL"`,
+		},
+		{
+			name: "Continue, user", file: "HOME/.continue/config.yaml", text: continueServers,
+			command: []string{filepath.Join(modules, ".bin", "cn"), "--config", "HOME/.continue/config.yaml", "-p", "hi"},
+			says:    `"name":"TOOL"`,
+		},
+		{
+			name: "TypeScript SDK", file: "HOME/.config/Claude/claude_desktop_config.json", text: serverTable,
+			command: []string{"node", example(t, "testdata/client.mjs"), filepath.Join(folder, "node_modules"), "HOME/.config/Claude/claude_desktop_config.json"},
+			says:    `(?m)^SERVER: (.* )?TOOL( |$)`,
+		},
+		{
+			// Its --config mode takes the "--" of any server's arguments for its own.
+			name: "inspector", file: "PROJECT/.mcp.json", text: `{"mcpServers": {"looking": {"command": PYTHON, "args": [LOOKING]}}}`,
+			command: []string{"node", filepath.Join(filepath.Dir(inspector), "cli.js"), "--cli", "--", "ENTRY", "--method", "tools/list", "--", "ARGUMENTS"},
+			says:    `"name": "TOOL"`,
 		},
 	}
 }
 
-// TestHosts: real host applications (beside the inspector of [TestInspector], which in its
-// --config mode takes the "--" of any server's arguments for its own) start a server out of their own configuration, wrapped by
-// one command, and reach it in its jail; unwrapped they have their bytes back, and reach it
-// outside.
+// copilotModel is a model that asks nobody.
+var copilotModel = []string{
+	"COPILOT_OFFLINE=true", "COPILOT_PROVIDER_BASE_URL=http://127.0.0.1:9999/v1", "COPILOT_MODEL=none", "COPILOT_ALLOW_ALL=true",
+}
+
+// TestHosts: real host applications, and the official clients, start servers out of their own
+// configuration, wrapped by one command, and reach them in their jails; unwrapped they have
+// their bytes back, and reach them outside.
 func TestHosts(t *testing.T) {
 	for _, h := range hosts(t) {
 		t.Run(h.name, func(t *testing.T) {
-			p := newPlace(t)
-			place := strings.NewReplacer("HOME/", p.home+"/", "PROJECT/", p.project+"/")
-			file := place.Replace(h.file)
-			args := fmt.Sprintf("[%q, %q]", example(t, "testdata/looking.mjs"), "--look="+p.secret)
-			text := strings.NewReplacer("COMMAND", `"node"`, "ARGS", args).Replace(h.text)
-			for name, content := range h.other {
-				writeBelow(t, place.Replace(name), content)
-			}
-			writeBelow(t, file, text)
-			free, jailed := filepath.Join(p.home, "seen"), filepath.Join(p.home, ".local/share/stockade/homes/*/seen")
-
-			p.reaches(t, &h, place, free, secretText)
-			p.stockade(t, "wrap", "--yes", file)
-			if now, err := os.ReadFile(file); err != nil || string(now) == text || !strings.Contains(string(now), "stockade") {
+			desk := newDesk(t, &h)
+			desk.stockade(t, "wrap", "--yes")
+			if now, err := os.ReadFile(desk.file); err != nil || string(now) == desk.text || strings.Count(string(now), "stockade") < len(desk.servers) {
 				t.Fatalf("wrapped: %s (%v)", now, err)
 			}
-			p.reaches(t, &h, place, jailed, "EACCES")
-			p.stockade(t, "unwrap", "--yes", file)
-			// Claude Code keeps its own state in the same file, and has written it meanwhile.
-			if now, err := os.ReadFile(file); err != nil || strings.Contains(string(now), "stockade") || h.name != "Claude Code, user" && string(now) != text {
+			desk.reaches(t, asWrapped)
+			desk.stockade(t, "unwrap", "--yes")
+			if now, err := os.ReadFile(desk.file); err != nil || strings.Contains(string(now), "stockade") || !h.keeps && string(now) != desk.text {
 				t.Fatalf("unwrapped: %s (%v)", now, err)
 			}
-			p.reaches(t, &h, place, free, secretText)
+			desk.reaches(t, asWritten)
 		})
 	}
 }
 
-func writeBelow(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, text)
-}
-
-// stockade runs the built command in the project.
-func (p place) stockade(t *testing.T, words ...string) {
-	t.Helper()
-	binary, err := stock.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(binary, words...)
-	cmd.Dir, cmd.Env = p.project, []string{"HOME=" + p.home, "PATH=" + filepath.Dir(binary) + ":/usr/bin:/bin"}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("stockade %q: %v: %s", words, err, out)
-	}
-}
-
-// reaches runs a host in a network of its own, until it has listed or called the server's
-// tool: what the server saw stands in a file.
-func (p place) reaches(t *testing.T, h *host, place *strings.Replacer, seen, want string) {
-	t.Helper()
-	binary, err := stock.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found, _ := filepath.Glob(seen); len(found) > 0 {
-		if err := os.Remove(found[0]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	words := []string{"--net"}
-	if os.Getuid() != 0 {
-		words = append(words, "--map-root-user")
-	}
-	words = append(words, "sh", "-c", `ip link set lo up; exec "$@"`, "sh")
-	for _, word := range h.command {
-		words = append(words, place.Replace(word))
-	}
-	cmd := exec.Command("unshare", words...)
-	cmd.Dir = p.project
-	cmd.Env = []string{"HOME=" + p.home, "TMPDIR=" + p.tmp, "PATH=" + filepath.Dir(binary) + ":/usr/local/bin:/usr/bin:/bin:/usr/sbin", "LANG=C.UTF-8", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1"}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	text, running := "", true
-	for give := time.Now().Add(time.Minute); time.Now().Before(give); time.Sleep(20 * time.Millisecond) {
-		if found, _ := filepath.Glob(seen); len(found) == 1 {
-			content, err := os.ReadFile(found[0])
-			if err != nil {
-				t.Fatal(err)
+// TestGoSDK is the same through the official client in Go, which calls the tool.
+func TestGoSDK(t *testing.T) {
+	h := host{file: "PROJECT/.cursor/mcp.json", text: serverTable}
+	desk := newDesk(t, &h)
+	ask := func(want standing) {
+		t.Helper()
+		for name, e := range hostConfig(t, desk.file) {
+			s := connect(t, desk.hostCommand(t, append([]string{"env", e.Command}, e.Args...)...))
+			if name == "stock" {
+				s.ending = bySignal
+				home := desk.home
+				if want == asWrapped {
+					home = filepath.Join(home, ".local/share/stockade/homes")
+				}
+				s.served(t, "get-env", map[string]any{}, `"HOME": "`+home)
+			} else {
+				text, _ := s.call(t, "look", nil)
+				desk.judge(t, []byte(text), want)
 			}
-			text = string(content)
-		}
-		select {
-		case <-ended:
-			running = false
-		default:
-		}
-		if !running || h.says == "" && strings.Contains(text, "tools/list") {
-			break
+			s.end(t)
 		}
 	}
-	if running { // it would wait for its model
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
-		select {
-		case <-ended:
-		case <-time.After(10 * time.Second):
-			if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
-				t.Error(err)
-			}
-			<-ended
-		}
-		if h.says != "" {
-			t.Errorf("the host did not end:\n%s", &out)
-		}
-	}
-	if !strings.Contains(text, "initialize "+want) || !strings.Contains(out.String(), h.says) {
-		t.Fatalf("the server saw %q, want %q; the host said:\n%s", text, want, &out)
-	}
-	awaitEnd(t)
+	desk.stockade(t, "wrap", "--yes")
+	ask(asWrapped)
+	desk.stockade(t, "unwrap", "--yes")
+	ask(asWritten)
 }
