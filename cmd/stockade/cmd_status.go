@@ -113,6 +113,9 @@ func runStatus(opts *statusOptions, names []string, std stdio) error {
 			v.Files = append(v.Files, fileView{File: f.path, Error: oneLine(f.err)})
 			continue
 		}
+		for _, note := range f.file.Notes {
+			v.Files = append(v.Files, fileView{File: f.path, Error: oneLine(hostError(note))})
+		}
 		for j := range f.file.Servers {
 			s := m.judgeServer(f, &f.file.Servers[j])
 			v.Servers = append(v.Servers, m.viewServer(&s))

@@ -57,12 +57,23 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 	case hostconfig.Builtin:
 		s.standing, s.why = standsNothing, "a part of the host itself"
 		return s
+	case hostconfig.Inline:
+		s.standing, s.why = standsOutside, "code in the file itself, which the host runs on this machine"
+		return s
 	case hostconfig.Wrong:
 		s.standing, s.why = standsBroken, refusalText(entry.Refusal)
 		return s
 	case hostconfig.Command:
 	}
 	s.standing = standsOpen
+	if entry.Refusal != nil { // whatever it says it starts, a host may read something else
+		s.standing, s.why = standsBroken, refusalText(entry.Refusal)
+		return s
+	}
+	if why := decidesBefore(entry); why != "" {
+		s.standing, s.why = standsOutside, why
+		return s
+	}
 	if entry.Wrapped != nil {
 		if why := m.foreignLauncher(entry.Wrapped.Launcher); why != "" {
 			s.standing, s.why = standsOutside, why
@@ -72,9 +83,6 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 		if s.words, s.err = parseRunWords(entry.Wrapped.Words); s.err != nil {
 			return s
 		}
-	} else if entry.Refusal != nil {
-		s.standing, s.why = standsBroken, refusalText(entry.Refusal)
-		return s
 	}
 	c, isRunner, err := packages.Parse(line, m.where())
 	switch {
@@ -84,6 +92,10 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 	case isRunner:
 		m.pin(&s, c)
 	default:
+		if why := startsAnother(line); why != "" {
+			s.outside(why)
+			return s
+		}
 		if w := packages.Wrapped(line); w != nil {
 			why := w.Shown + " " + w.Why
 			if w.Runs != nil {
@@ -95,6 +107,41 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 	}
 	s.profile, s.place, s.err = m.profileFor(s.words.profile.value, line)
 	return s
+}
+
+// decidesBefore names a variable of an entry that decides which stockade its host starts, or
+// whose profiles and approvals that takes for the person's; "" for none.
+func decidesBefore(entry *hostconfig.Server) string {
+	bare := entry.Wrapped != nil && !strings.Contains(entry.Wrapped.Launcher, "/")
+	for _, v := range entry.Env {
+		switch name := v.Name; {
+		case name == "HOME", strings.HasPrefix(name, "XDG_") && strings.HasSuffix(name, "_HOME"), strings.HasPrefix(name, "LD_"):
+			return fmt.Sprintf("line %d: the entry sets %s, which decides whose profiles hold, or what stockade itself is", v.Line, name)
+		case name == "PATH" && bare:
+			return fmt.Sprintf("line %d: the entry sets PATH, which decides which program %s is", v.Line, entry.Wrapped.Launcher)
+		}
+	}
+	return ""
+}
+
+// startsAnother says why a command line is left that starts a server in a way that its words do
+// not tell: a shell's line, and programs that start others; "" for none. What package packages
+// can rewrite is for it to say.
+func startsAnother(line []string) string {
+	switch base := filepath.Base(line[0]); base {
+	case "sh", "bash", "dash", "zsh", "ksh", "fish":
+		lined := slices.ContainsFunc(line[1:], func(word string) bool {
+			return strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "c")
+		})
+		if w := packages.Wrapped(line); lined && (w == nil || w.Runs == nil) {
+			return base + " -c starts what a shell's line says: the server would need the shell and every program in it; write the program itself"
+		}
+	case "env", "timeout", "nohup", "nice", "ionice", "stdbuf", "setsid", "xargs", "time", "sudo", "doas":
+		if w := packages.Wrapped(line); w == nil || w.Runs == nil {
+			return base + " starts another program: write that program itself"
+		}
+	}
+	return ""
 }
 
 // foreignLauncher says why a program of the name is not known to be this one; "" when it is. A

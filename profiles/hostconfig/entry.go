@@ -81,8 +81,10 @@ func (r entryReader) kind() {
 	}
 	switch {
 	case s.Kind == Wrong: // a key was written in another case
-	case slices.Contains(builtinTypes, kindOf):
-		s.Kind = Builtin
+	case s.keys.Command == gooseKeys.Command && slices.Contains(builtinTypes, kindOf):
+		if s.Kind = Builtin; kindOf == inlineType {
+			s.Kind = Inline
+		}
 	case command != nil && (url != nil || slices.Contains(remoteTypes, kindOf)):
 		r.wrong(command.start, "the entry is both a command and an address: hosts differ in which they take", "remove one")
 	case command != nil:

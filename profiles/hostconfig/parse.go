@@ -180,12 +180,16 @@ func (f *File) walk(n *node, path []string, project string, blocked *problem, vi
 	counts, seen := n.counts(), map[string]int{}
 	for i := range n.members {
 		m := &n.members[i]
-		if seen[m.key]++; path[0] != "*" && path[0] != m.key || seen[m.key] < counts[m.key] {
+		if seen[m.key]++; path[0] != "*" && !strings.EqualFold(path[0], m.key) || seen[m.key] < counts[m.key] {
 			continue // hosts take the last
 		}
 		below, hold := project, blocked
 		if path[0] == "*" {
 			below = m.key
+		} else if path[0] != m.key {
+			if hold == nil {
+				hold = &problem{m.lead, fmt.Sprintf("%q is %q but for case: some hosts take either", m.key, path[0]), "write it as the host's documentation does"}
+			}
 		} else if other := n.otherCase(path[0]); other != nil && hold == nil {
 			hold = &problem{other.lead, fmt.Sprintf("%q and %q differ in case only: some hosts take either", other.key, path[0]), "remove one"}
 		}

@@ -75,7 +75,10 @@ var urlKeys = []string{"url", "serverUrl", "httpUrl", "uri"}
 
 // builtinTypes are values of Goose's type key with nothing to start in them, or code that
 // the host starts in its own way.
-var builtinTypes = []string{"builtin", "platform", "frontend", "inline_python"}
+var builtinTypes = []string{"builtin", "platform", "frontend", inlineType}
+
+// inlineType is Goose's word for code that stands in the file.
+const inlineType = "inline_python"
 
 // remoteTypes are values of a type key that make a host look at the address.
 var remoteTypes = []string{"http", "sse", "remote", "streamable_http", "streamable-http", "streamableHttp"}

@@ -16,11 +16,12 @@ const (
 	Empty               // Empty: neither; it changes a server that another file names, or is not finished
 	Builtin             // Builtin: a part of the host itself
 	Wrong               // Wrong: no host could start it as it is written; Server.Refusal says why
+	Inline              // Inline: code in the file itself, which the host runs on this machine
 )
 
 // String returns the kind in one word.
 func (k Kind) String() string {
-	return [...]string{"command", "remote", "empty", "built-in", "wrong"}[k]
+	return [...]string{"command", "remote", "empty", "built-in", "wrong", "inline"}[k]
 }
 
 // Ref names one entry of a file.
