@@ -62,6 +62,15 @@ EXIT STATUS
 type hostOptions struct {
 	yes, dryRun    bool
 	hosts, servers many
+	unread         int // files that could not be read
+}
+
+// done is the end of what could be done.
+func (o *hostOptions) done() error {
+	if o.unread > 0 {
+		return &toldError{status: exitNo}
+	}
+	return nil
 }
 
 func (o *hostOptions) flags() []cli.Flag {
@@ -108,6 +117,7 @@ func (m machine) hostFilesFor(opts *hostOptions, names []string, std stdio) ([]h
 		}
 		return slices.DeleteFunc(found, func(f hostFile) bool {
 			if f.err != nil {
+				opts.unread++
 				std.say(sayWarning, "left as it is: "+oneLine(f.err))
 			}
 			return f.err != nil
@@ -131,6 +141,27 @@ func (o *hostOptions) means(s *hostconfig.Server) bool {
 	return len(o.servers) == 0 || slices.Contains(o.servers, s.Name)
 }
 
+// checkServers refuses a name that no entry has: it is a typing mistake, and not nothing to do.
+func (o *hostOptions) checkServers(files []hostFile) error {
+	var known []string
+	for i := range files {
+		for j := range files[i].file.Servers {
+			known = append(known, files[i].file.Servers[j].Name)
+		}
+	}
+	for _, name := range o.servers {
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := "stockade status lists them"
+		if near := nearest(name, known); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return &usageError{problem: fmt.Sprintf("no server is called %q", name), hint: hint}
+	}
+	return nil
+}
+
 // rewrite is what becomes of one file.
 type rewrite struct {
 	file    *hostFile
@@ -144,6 +175,9 @@ func runWrap(opts *hostOptions, names []string, std stdio) error {
 		return err
 	}
 	files, err := m.hostFilesFor(opts, names, std)
+	if err == nil {
+		err = opts.checkServers(files)
+	}
 	if err != nil {
 		return err
 	}
@@ -260,11 +294,16 @@ func (o *hostOptions) showPlan(rows [][]string, std stdio) error {
 // carryOut shows, asks and writes.
 func (m machine) carryOut(opts *hostOptions, todo []rewrite, question string, std stdio) error {
 	if len(todo) == 0 {
-		_, err := fmt.Fprintln(std.out, "Nothing to change.")
-		return err
+		if _, err := fmt.Fprintln(std.out, "Nothing to change."); err != nil {
+			return err
+		}
+		return opts.done()
 	}
 	if opts.dryRun {
-		return writeDiffs(todo, std)
+		if err := writeDiffs(todo, std); err != nil {
+			return err
+		}
+		return opts.done()
 	}
 	for _, r := range todo {
 		fmt.Fprintf(std.out, "%s: %s\n", escape(r.file.real), counted(len(r.changes), "server"))
@@ -288,8 +327,10 @@ func (m machine) carryOut(opts *hostOptions, todo []rewrite, question string, st
 	if len(failed) > 0 {
 		return &toldError{status: exitNo}
 	}
-	_, err = fmt.Fprintln(std.out, "The hosts read their files at their next start; some ask again whether a changed server may start.")
-	return err
+	if _, err = fmt.Fprintln(std.out, "The hosts read their files at their next start; some ask again whether a changed server may start."); err != nil {
+		return err
+	}
+	return opts.done()
 }
 
 // carryOutOne writes one file, and before it the profiles that its servers are to have.
@@ -336,6 +377,9 @@ func runUnwrap(opts *hostOptions, names []string, std stdio) error {
 		return err
 	}
 	files, err := m.hostFilesFor(opts, names, std)
+	if err == nil {
+		err = opts.checkServers(files)
+	}
 	if err != nil {
 		return err
 	}

@@ -52,9 +52,15 @@ func (m machine) change(s *hostServer, launcher string, taken map[string]bool) (
 			return c, err
 		}
 		for _, name := range slices.Concat(plain, secret) {
+			if slices.ContainsFunc(whole.Environment.Set, func(v profiles.EnvSet) bool { return v.Name == name }) {
+				c.notes = append(c.notes, fmt.Sprintf("%s: the profile sets its own, so the entry's value has no effect; see: stockade profile show %s", name, whole.Name.Value))
+			}
 			if !passesVariable(whole, name) {
 				c.edit.Words = append(c.edit.Words, "--env", name)
 			}
+		}
+		if s.profile.FromRepo {
+			c.notes = append(c.notes, "the repository's profile; where it grants more than what applies without it, it needs: "+shellWords([]string{"stockade", "allow", s.profile.File}))
 		}
 		return c, nil
 	}
