@@ -139,6 +139,11 @@ func (run *installRun) npm(ctx context.Context) (packages.Installed, error) {
 		return none, err
 	}
 	for _, s := range steps {
+		if s.Access == packages.Scripted {
+			if err := packages.NPMScripts(run.request, run.stage); err != nil {
+				return none, err
+			}
+		}
 		if _, err := run.step(ctx, s, config.Reach, packages.NPMFailure); err != nil {
 			return none, err
 		}

@@ -113,7 +113,8 @@ func describeOne(root string, n *node) (content, error) {
 	case unix.S_IFDIR:
 		c.kind = "d"
 	case unix.S_IFLNK:
-		c.kind, c.link = "l", n.link
+		// Its mode says nothing, and differs between file systems.
+		c.kind, c.link, c.mode = "l", n.link, 0
 	case unix.S_IFREG:
 		c.kind, c.size = "f", n.stat.Size
 		var err error

@@ -77,6 +77,11 @@ func npmInstall(t *testing.T, p packages.Person, r packages.Request, s packages.
 		t.Fatal(err)
 	}
 	for _, step := range steps {
+		if step.Access == packages.Scripted {
+			if err := packages.NPMScripts(r, s); err != nil {
+				return packages.Installed{}, err
+			}
+		}
 		if out, status := carryOut(t, step, s, p, c.Reach); status != 0 {
 			t.Logf("%s", out)
 			return packages.Installed{}, packages.NPMFailure(out, status)
@@ -200,6 +205,34 @@ func TestNPMScripts(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestNPMScriptsOfAnother: under a name that the profile lists lies another package, by an alias
+// or by its address. No script runs.
+func TestNPMScriptsOfAnother(t *testing.T) {
+	reg := shelves(t, registrytest.Options{})
+	other := registrytest.NPM{Name: "other", Version: "1.0.0", Manifest: map[string]any{"scripts": script("postinstall")}}
+	reg.AddNPM(other)
+	for name, requirement := range map[string]string{
+		"alias":   "npm:other@1.0.0",
+		"address": "http://" + reg.Host() + other.Path(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg.AddNPM(registrytest.NPM{Name: "by-" + name, Version: "1.0.0", Manifest: map[string]any{"dependencies": map[string]any{"native": requirement}}})
+			p := person(t)
+			write(t, filepath.Join(p.Home, ".npmrc"), "registry="+reg.NPM()+"\n")
+			r := npmRequest(packages.Spec{Name: "by-" + name})
+			r.Scripts = []string{"native"}
+			s := newStage(t)
+			_, err := npmInstall(t, p, r, s)
+			if err == nil || name == "alias" && !strings.Contains(err.Error(), `the package under the name "native" is not the registry's package of that name`) {
+				t.Errorf("got %v", err)
+			}
+			if exists(filepath.Join(s.Tree, "node_modules", "native", "ran")) {
+				t.Error("the other package's script ran")
+			}
+		})
+	}
 }
 
 func TestNPMScriptsNeedTheirPackage(t *testing.T) {

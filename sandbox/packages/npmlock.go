@@ -72,6 +72,9 @@ func NPMInstalled(r Request, s Stage) (Installed, error) {
 	if !ok {
 		return Installed{}, fmt.Errorf("checking what npm installed: %q is not there", name)
 	}
+	if r.Specs[0].Source == Registry && (main.Integrity == "" || main.isLocal()) {
+		return Installed{}, fmt.Errorf("checking what npm installed: %q was asked of the registry, and did not come from there", name)
+	}
 	if err := namedScripts(r.Scripts, present); err != nil {
 		return Installed{}, err
 	}
@@ -93,6 +96,28 @@ func NPMInstalled(r Request, s Stage) (Installed, error) {
 		got.Newest = npmNewest(s, name)
 	}
 	return got, nil
+}
+
+// NPMScripts checks, before install scripts run, that what lies under the names of r.Scripts are
+// the packages of those names: an alias, an address or a repository is another package.
+func NPMScripts(r Request, s Stage) error {
+	present, err := readNPMLock(s.Tree, "node_modules/.package-lock.json")
+	if err != nil {
+		return err
+	}
+	for path, p := range present.Packages {
+		folder := path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):]
+		if !slices.Contains(r.Scripts, folder) {
+			continue
+		}
+		if p.name(path) != folder || p.Integrity == "" || p.isLocal() || p.Resolved != "" && !strings.Contains(p.Resolved, "/"+folder+"/") {
+			return &InstallError{
+				Problem: fmt.Sprintf("the package under the name %q is not the registry's package of that name, so its install scripts do not run", folder),
+				Cure:    "name the package that it really is under install.scripts, if its scripts may run",
+			}
+		}
+	}
+	return nil
 }
 
 func readNPMLock(tree, path string) (npmLock, error) {

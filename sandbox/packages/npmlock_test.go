@@ -39,7 +39,11 @@ func TestNPMInstalledRefuses(t *testing.T) {
 		{"no hash, of a folder", map[string]string{
 			"package-lock.json":               strings.Replace(both, `"integrity":"sha512-x"`, `"resolved":"file:../x"`, 1),
 			"node_modules/.package-lock.json": strings.Replace(here, `"integrity":"sha512-x"`, `"resolved":"file:../x"`, 1),
-		}, ""},
+		}, `"a" was asked of the registry, and did not come from there`},
+		{"a repository", map[string]string{
+			"package-lock.json":               strings.Replace(both, `"integrity"`, `"resolved":"git+ssh://git@github.com/u/r.git#0","integrity"`, 1),
+			"node_modules/.package-lock.json": strings.Replace(here, `"integrity"`, `"resolved":"git+ssh://git@github.com/u/r.git#0","integrity"`, 1),
+		}, `"a" was asked of the registry, and did not come from there`},
 		{"other hash present", replaced("node_modules/.package-lock.json", "sha512-x", "sha512-y"), "is another version than npm has locked"},
 		{"other version present", replaced("node_modules/a/package.json", "1.0.0", "1.0.1"), `holds version "1.0.1", and "1.0.0" is locked`},
 		{"link", replaced("node_modules/.package-lock.json", `"version"`, `"link":true,"version"`), "is a link to another folder"},

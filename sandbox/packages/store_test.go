@@ -134,6 +134,30 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// TestRestoredStore: a store that was copied, as a backup does, has other inodes and times, and is
+// compared by content, links by what they say.
+func TestRestoredStore(t *testing.T) {
+	store := newStore(t)
+	e := installed(t, store)
+	kept := filepath.Join(t.TempDir(), "kept")
+	for _, words := range [][]string{{"cp", "-a", store.Root, kept}, {"chmod", "-R", "u+w", store.Root}, {"rm", "-r", store.Root}, {"cp", "-a", kept, store.Root}, {"chmod", "-R", "u+w", kept}} {
+		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v: %s", words, err, out)
+		}
+	}
+	got, found, err := store.Find(asked)
+	if !found || err != nil || got.Digest != e.Digest {
+		t.Fatalf("found %v, %v, %q", found, err, got.Digest)
+	}
+	link := filepath.Join(got.Folder, "node_modules/.bin/server")
+	if err := errors.Join(os.Chmod(filepath.Dir(link), 0o755), os.Remove(link), os.Symlink("../b/data.txt", link), os.Chmod(filepath.Dir(link), 0o555)); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := store.Find(asked); err == nil {
+		t.Errorf("a link that leads elsewhere: found %v", found)
+	}
+}
+
 // TestTampered changes an entry in every way that there is. Each is found, and the entry is
 // never handed out.
 func TestTampered(t *testing.T) {
