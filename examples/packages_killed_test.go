@@ -55,6 +55,44 @@ func TestRunnerKilled(t *testing.T) {
 	}
 }
 
+// TestBuildKilled stops an install in the middle of an install script, which has stopped the
+// package manager and left a process of its own that ignores signals. None of them outlives it.
+func TestBuildKilled(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(signal.String(), func(t *testing.T) {
+			w := newWorkshop(t)
+			stubborn := `const { spawn } = require("child_process");
+spawn(process.execPath, ["-e", "for (const s of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(s, () => {}); require('fs').writeFileSync('started', ''); setInterval(() => {}, 1000)"], { detached: true, stdio: "ignore" }).unref();
+const wait = setInterval(() => { if (require("fs").existsSync("started")) { clearInterval(wait); process.kill(process.ppid, "SIGSTOP"); setInterval(() => {}, 1000) } }, 10);
+`
+			w.registry.AddNPM(registrytest.NPM{
+				Name: "stubborn", Version: "1.0.0", Manifest: map[string]any{"bin": "server.js", "scripts": map[string]string{"postinstall": "node build.js"}},
+				Files: map[string]string{"build.js": stubborn, "server.js": "#!/usr/bin/env node\n"},
+			})
+			profile := w.profile(t, "extends: [node]\ninstall: {scripts: [stubborn]}\n")
+			cmd := w.stockade(t, "run", "--profile", profile, "--", "npx", "-y", "stubborn")
+			var stderr buffer
+			cmd.Stderr = &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, func() bool {
+				found, _ := filepath.Glob(filepath.Join(w.home, ".local/share/stockade/packages/.partial/*/*/node_modules/stubborn/started"))
+				return len(found) > 0
+			})
+			time.Sleep(100 * time.Millisecond) // for the stop behind it
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			until(t, func() bool {
+				pid, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil)
+				return pid <= 0 && errors.Is(err, unix.ECHILD)
+			})
+		})
+	}
+}
+
 // until waits for something that happens by itself.
 func until(t *testing.T, done func() bool) {
 	t.Helper()

@@ -104,7 +104,7 @@ func runRun(ctx context.Context, opts *launchOptions, server []string, std stdio
 		return err
 	}
 	if l.resolved.Plan.Supervised() || l.resolved.Plan.Observed() {
-		return superviseLogged(opened, l.machine, origin{l.source, hider(l.resolved.Profile, opened.Plan.Env)}, std)
+		return superviseLogged(opened, l.machine, origin{source: l.source, hide: hider(l.resolved.Profile, opened.Plan.Env)}, std)
 	}
 	report, err := sandbox.Enter(opened)
 	if err != nil {

@@ -32,6 +32,8 @@ const (
 	maxComplaint = 64 << 10
 	// stepGrace is how long a step has to end when the person stops an install.
 	stepGrace = 3 * time.Second
+	// stepPatience is how long what a step started has of that, before its supervisor ends it.
+	stepPatience = time.Second
 )
 
 // stepResult is what a step printed and how it ended.
@@ -73,7 +75,8 @@ func (in *installer) runStep(ctx context.Context, stage packages.Stage, s packag
 	child.WaitDelay = stepGrace
 	// The thread that starts the child is the process's first one (see main.go), and lives as
 	// long as the process: an install ends with whoever waits for it.
-	child.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	// SIGTERM, and not SIGKILL: the step's supervisor has to end what the step started.
+	child.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGTERM}
 	err = child.Start()
 	_ = pipe.Close() // the child alone reads: when it ends early, the write below fails
 	if err != nil {
@@ -193,7 +196,7 @@ func runStepChild(std stdio) error {
 		if err != nil {
 			return err
 		}
-		return superviseLogged(opened, m, origin{}, std)
+		return superviseLogged(opened, m, origin{patience: stepPatience}, std)
 	}
 	if _, err := sandbox.Enter(opened); err != nil {
 		return err

@@ -29,6 +29,8 @@ type hearing struct {
 	// observation.
 	refused func(supervise.Refusal)
 	unseen  func()
+	// patience is that of [supervise.Life].
+	patience time.Duration
 }
 
 // superviseServer starts the server as a child and stays until it has ended. The resolver
@@ -137,6 +139,7 @@ func newSupervision(opened *sandbox.Opened, by hearing) (*supervision, error) {
 	if s.life, err = supervise.Begin(); err != nil {
 		return nil, err
 	}
+	s.life.Patience = by.patience
 	return s, nil
 }
 
@@ -187,6 +190,8 @@ func readSystemFile(path string) ([]byte, error) {
 type origin struct {
 	source string            // the profile, for people
 	hide   *strings.Replacer // see [denialLog]
+	// patience is that of [supervise.Life].
+	patience time.Duration
 }
 
 // superviseLogged supervises a server whose refusals are told and logged.
@@ -199,7 +204,7 @@ func superviseLogged(opened *sandbox.Opened, m machine, from origin, std stdio) 
 		denials.audit = toSystemLog
 	}
 	denials.hide = from.hide
-	by := hearing{deny: denials.deny}
+	by := hearing{deny: denials.deny, patience: from.patience}
 	if opened.Plan.Observed() {
 		advice := advisor{plan: opened.Plan, source: from.source, dir: opened.Plan.Dir}
 		by.refused = func(r supervise.Refusal) { denials.observed(advice.entry(r)) }

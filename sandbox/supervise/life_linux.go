@@ -36,6 +36,9 @@ const (
 type Life struct {
 	signals chan os.Signal
 	host    int // pidfd of the host; -1 when its end is not to be noticed
+	// Patience is how long the server may take to end after a signal that asks it to, before
+	// SIGKILL; 0: for ever, which is for its host to judge.
+	Patience time.Duration
 }
 
 // Begin prepares this process to be a server's parent: it catches the signals to forward,
@@ -204,6 +207,9 @@ func (l *Life) tend(w *watch) {
 		select {
 		case s := <-l.signals:
 			w.forward(s)
+			if l.Patience > 0 && (s == unix.SIGTERM || s == unix.SIGINT || s == unix.SIGHUP) && next == unix.SIGTERM {
+				next, grace = unix.SIGKILL, time.After(l.Patience)
+			}
 		case <-hostGone:
 			hostGone = nil
 			grace = time.After(leaveGrace)
