@@ -15,9 +15,13 @@ func (run *installRun) python() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// From the home folder: a version manager's shim asks the working folder which version it
+	// is to be, and what is installed serves every folder.
+	facts := run.machine.program
+	facts.Dir = run.machine.home
 	var notFound error
 	for _, name := range names {
-		p, err := program.Resolve([]string{name}, run.machine.program)
+		p, err := program.Resolve([]string{name}, facts)
 		if err == nil {
 			run.runtime = filepath.Base(p.File) + " at " + p.File
 			return p.File, nil

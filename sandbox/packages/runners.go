@@ -40,12 +40,12 @@ var npmNever = map[string]string{
 	"-h": "it prints help", "--help": "it prints help", "--version": "it prints a version",
 }
 
-var npx = grammar{runner: "npx", kind: NPM, spec: npmSpec, uses: npmUses, never: npmNever, cure: "npx -y PACKAGE [ARG]..."}
+var npx = grammar{runner: "npx", kind: NPM, spec: npmSpec, uses: npmUses, never: npmNever, cure: "stockade run -- npx -y PACKAGE [ARG]..."}
 
-var npmExec = grammar{runner: "npm exec", kind: NPM, spec: npmSpec, uses: npmUses, never: npmNever, everywhere: true, cure: "npm exec -y -- PACKAGE [ARG]..."}
+var npmExec = grammar{runner: "npm exec", kind: NPM, spec: npmSpec, uses: npmUses, never: npmNever, everywhere: true, cure: "stockade run -- npm exec -y -- PACKAGE [ARG]..."}
 
 var bunx = grammar{
-	runner: "bunx", kind: NPM, spec: npmSpec, cure: "bunx PACKAGE [ARG]...",
+	runner: "bunx", kind: NPM, spec: npmSpec, cure: "stockade run -- bunx PACKAGE [ARG]...",
 	uses: map[string]use{
 		"-p": packageFlag, "--package": packageFlag, "--bun": bunFlag, "-b": bunFlag,
 		"-y": idle, "--yes": idle, "--silent": idle, "--verbose": idle, "--no-install": idle,
@@ -57,7 +57,7 @@ var bunx = grammar{
 }
 
 var pnpmDlx = grammar{
-	runner: "pnpm dlx", kind: NPM, spec: npmSpec, cure: "pnpm dlx PACKAGE [ARG]...",
+	runner: "pnpm dlx", kind: NPM, spec: npmSpec, cure: "stockade run -- pnpm dlx PACKAGE [ARG]...",
 	uses: map[string]use{
 		"--package": packageFlag, "-s": idle, "--silent": idle, "--reporter": idleValue, "--loglevel": idleValue, "--color": idle, "--no-color": idle,
 		"--prefer-offline": idle, "--offline": idle, "-y": idle, "--yes": idle,
@@ -70,7 +70,7 @@ var pnpmDlx = grammar{
 }
 
 var yarnDlx = grammar{
-	runner: "yarn dlx", kind: NPM, spec: npmSpec, cure: "yarn dlx PACKAGE [ARG]...",
+	runner: "yarn dlx", kind: NPM, spec: npmSpec, cure: "stockade run -- yarn dlx PACKAGE [ARG]...",
 	uses:  map[string]use{"-p": packageFlag, "--package": packageFlag, "-q": idle, "--quiet": idle},
 	never: map[string]string{"--cwd": whyFolder, "-h": "it prints help", "--help": "it prints help"},
 }
@@ -98,12 +98,12 @@ var uvNever = map[string]string{
 	"-h": "it prints help", "--help": "it prints help", "-V": "it prints a version", "--version": "it prints a version",
 }
 
-var uvx = grammar{runner: "uvx", kind: PyPI, spec: pypiSpec, uses: uvUses, never: uvNever, cure: "uvx [--from PACKAGE] [--with PACKAGE] [--python VERSION] PROGRAM [ARG]..."}
+var uvx = grammar{runner: "uvx", kind: PyPI, spec: pypiSpec, uses: uvUses, never: uvNever, cure: "stockade run -- uvx [--from PACKAGE] [--with PACKAGE] [--python VERSION] PROGRAM [ARG]..."}
 
-var uvToolRun = grammar{runner: "uv tool run", kind: PyPI, spec: pypiSpec, uses: uvUses, never: uvNever, cure: "uv tool run [--from PACKAGE] [--with PACKAGE] [--python VERSION] PROGRAM [ARG]..."}
+var uvToolRun = grammar{runner: "uv tool run", kind: PyPI, spec: pypiSpec, uses: uvUses, never: uvNever, cure: "stockade run -- uv tool run [--from PACKAGE] [--with PACKAGE] [--python VERSION] PROGRAM [ARG]..."}
 
 var pipxRun = grammar{
-	runner: "pipx run", kind: PyPI, spec: pypiSpec, cure: "pipx run [--spec PACKAGE] [--python VERSION] PROGRAM [ARG]...",
+	runner: "pipx run", kind: PyPI, spec: pypiSpec, cure: "stockade run -- pipx run [--spec PACKAGE] [--python VERSION] PROGRAM [ARG]...",
 	uses: map[string]use{
 		"--spec": packageFlag, "--with": withFlag, "--python": pythonFlag, "--no-cache": idle, "--verbose": idle, "-v": idle, "--quiet": idle, "-q": idle,
 		"--fetch-missing-python": idle,
