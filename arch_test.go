@@ -49,8 +49,9 @@ var rooms = map[string]room{
 		not:   offline,
 	},
 	"sandbox/forecast": {other: []string{"golang.org/x/sys/unix"}, not: offline},
+	"sandbox/guard":    {other: []string{"github.com/go-json-experiment/json/jsontext"}, not: offline},
 	"sandbox": {
-		rooms: []string{"sandbox/egress", "sandbox/forecast", "seccomp"},
+		rooms: []string{"sandbox/egress", "sandbox/forecast", "sandbox/guard", "seccomp"},
 		other: []string{
 			"github.com/landlock-lsm/go-landlock", "github.com/opencontainers/runtime-spec", "golang.org/x/sys/unix",
 		},
@@ -68,7 +69,7 @@ var rooms = map[string]room{
 		other: []string{"golang.org/x/sys/unix"},
 	},
 	"profiles": {
-		rooms: []string{"sandbox", "sandbox/egress", "sandbox/program", "seccomp"},
+		rooms: []string{"sandbox", "sandbox/egress", "sandbox/guard", "sandbox/program", "seccomp"},
 		other: []string{"go.yaml.in/yaml/v4", "github.com/opencontainers/runtime-spec", "github.com/google/jsonschema-go", "github.com/google/renameio/v2"},
 		not:   offline,
 	},
@@ -78,7 +79,7 @@ var rooms = map[string]room{
 	},
 	"cmd/stockade": {
 		rooms: []string{
-			"profiles", "profiles/hostconfig", "sandbox", "sandbox/egress", "sandbox/forecast", "sandbox/packages", "sandbox/program",
+			"profiles", "profiles/hostconfig", "sandbox", "sandbox/egress", "sandbox/forecast", "sandbox/guard", "sandbox/packages", "sandbox/program",
 			"sandbox/supervise", "sandbox/verify", "seccomp",
 		},
 		other: []string{
@@ -239,6 +240,9 @@ func TestImportTableRefuses(t *testing.T) {
 		{"egress and a room", "sandbox/egress", "stockade/sandbox", true},
 		{"egress and net", "sandbox/egress", "net", false},
 		{"egress and another part of x/net", "sandbox/egress", "golang.org/x/net/http2", true},
+		{"guard and a room", "sandbox/guard", "stockade/sandbox", true},
+		{"guard and another leaf", "sandbox/guard", "stockade/sandbox/egress", true},
+		{"guard and x/sys", "sandbox/guard", "golang.org/x/sys/unix", true},
 		{"supervise and the package above", "sandbox/supervise", "stockade/sandbox", true},
 		{"supervise and egress", "sandbox/supervise", "stockade/sandbox/egress", false},
 		{"program and its parent", "sandbox/program", "stockade/sandbox", true},

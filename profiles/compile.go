@@ -161,6 +161,7 @@ func Compile(p *Profile, f Facts) (Resolved, error) {
 	for _, layer := range p.Missing.Allow {
 		plan.Missing = append(plan.Missing, sandbox.Layer(layer.Value))
 	}
+	plan.Guard = c.guard()
 	slices.Sort(plan.Missing)
 	plan.Missing = slices.Compact(plan.Missing)
 	plan.Guarded = guarded(&f)

@@ -64,7 +64,7 @@ func (v Verb) String() string {
 
 // Change is one difference between two plans.
 type Change struct {
-	Section string // "program", "filesystem", "network", "environment", "syscalls", "limits", "missing", "guarded", "install"
+	Section string // "program", "filesystem", "network", "environment", "syscalls", "limits", "missing", "guarded", "guard", "install"
 	Verb    Verb
 	What    string // "write /home/me/project", "listen 8080", "variable TOKEN"; never a variable's value
 	Effect  Effect
@@ -96,6 +96,7 @@ func (d *differ) plans(a, b *sandbox.Plan) {
 	d.environment(a, b)
 	d.filter(&a.Filter, &b.Filter)
 	d.limits(&a.Limits, &b.Limits)
+	d.guard(a.Guard, b.Guard)
 	d.set("missing", "layer ", names(a.Missing), names(b.Missing), Widening, Narrowing)
 }
 

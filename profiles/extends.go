@@ -313,10 +313,15 @@ func mergeGuard(under, over *Guard) *Guard {
 		}
 		return over
 	}
+	tools := over.ToolsAt
+	if tools == (Position{}) {
+		tools = under.ToolsAt
+	}
 	return &Guard{
 		Position:        over.Position,
 		Pins:            replace(under.Pins, over.Pins),
 		Tools:           appended(under.Tools, over.Tools),
+		ToolsAt:         tools,
 		CallsPerMinute:  replace(under.CallsPerMinute, over.CallsPerMinute),
 		ConcurrentCalls: replace(under.ConcurrentCalls, over.ConcurrentCalls),
 		CallTimeout:     replace(under.CallTimeout, over.CallTimeout),

@@ -183,6 +183,9 @@ func (r *reader) value(k *key, path string, n *node) {
 	case formTexts:
 		if list, ok := r.list(path, "texts", n); ok {
 			*k.field(r.profile).(*[]Sourced[string]) = r.texts(k, path, list)
+			if path == "guard.tools" { // an empty list admits no tool
+				r.profile.guard().ToolsAt = r.at(n)
+			}
 		}
 	case formPaths:
 		if list, ok := r.list(path, "paths", n); ok {

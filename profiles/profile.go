@@ -88,6 +88,8 @@ const (
 
 	ViewFull   ViewMode = "full"
 	ViewGrants ViewMode = "grants"
+
+	PinsOff PinsMode = "off"
 )
 
 // SyscallsDefault is the word for the built-in filter.
@@ -189,11 +191,12 @@ type Limits struct {
 	OpenFiles, FileSize, Memory, Processes Sourced[uint64]
 }
 
-// Guard is the section of that name. It parses; the layer is not built yet.
+// Guard is the section of that name. Pins parse; they are not built yet.
 type Guard struct {
 	Position
 	Pins            Sourced[PinsMode]
 	Tools           []Sourced[string]
+	ToolsAt         Position // where the list stands, also when it is empty
 	CallsPerMinute  Sourced[uint64]
 	ConcurrentCalls Sourced[uint64]
 	CallTimeout     Sourced[string] // a Go duration, checked

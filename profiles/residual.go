@@ -25,6 +25,7 @@ const (
 	promiseProcesses = "the server cannot touch processes outside the jail"
 	promiseSecrets   = "the server gets only the variables that are passed"
 	promiseKernel    = "the filter refuses system calls that servers do not need"
+	promiseMessages  = "only those messages pass that the guard's rules admit"
 	promiseMachine   = "the server cannot harm the rest of the machine"
 )
 
@@ -50,6 +51,7 @@ func (c *compiler) residual() {
 	if len(filter.Allow) > 0 {
 		c.stays(promiseKernel, "the profile allows "+strings.Join(filter.Allow, ", "))
 	}
+	c.openGuard()
 	c.openMachine()
 }
 

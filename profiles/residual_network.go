@@ -25,14 +25,14 @@ func (c *compiler) openNetwork() {
 	if len(network.Unix) > 0 {
 		c.stays(promiseNetwork, "what listens on a granted socket may do for the server whatever it likes, and sees the supervisor's process number as the peer's (SO_PEERCRED; user and group are right)")
 	}
-	if c.out.Plan.Supervised() {
+	if c.out.Plan.Mediated() {
 		c.stays(promiseNetwork, "a supervisor stays as the server's parent; when it dies, the server's network stops and the server ends; what the server started may go on, with the connections that it has, when the supervisor is killed by SIGKILL")
 	}
 	if len(network.Listen) == 0 {
 		return
 	}
 	c.stays(promiseNetwork, "a port in network.listen is open on every address of this machine, not only on loopback")
-	if c.out.Plan.Supervised() {
+	if c.out.Plan.Mediated() {
 		return // it looks at the port of each listen
 	}
 	c.stays(promiseNetwork, "listening on a socket that is bound to no port takes one that the kernel picks, whatever network.listen says: Landlock has no rule for it")

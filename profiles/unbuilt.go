@@ -23,8 +23,12 @@ func (p *Profile) Unbuilt() Errors {
 	if p.View.Value == ViewGrants {
 		add(p.View.Position, `write "view: full", or remove the key`, "view: grants")
 	}
-	if p.Guard != nil {
-		add(p.Guard.Position, "remove the section", "guard")
+	if p.Guard != nil && p.Guard.Pins.Value != PinsOff {
+		at := p.Guard.Position
+		if p.Guard.Pins.written() {
+			at = p.Guard.Pins.Position
+		}
+		add(at, `write "pins: off" for a guard without them`, "guard.pins")
 	}
 	return errs
 }

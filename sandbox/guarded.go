@@ -166,10 +166,10 @@ func (g Guarded) Holds(real string) bool {
 	return below(real, g.Path) || below(real, realPath(g.Path, map[string]string{}))
 }
 
-// Guard returns the guarded place that stands against granting a real path: of several the one
+// GuardedPlace returns the guarded place that stands against granting a real path: of several the one
 // that the path lies in, then the one that it is, then one that lies in it. It reports false
 // when none does.
-func (p Plan) Guard(real string) (g Guarded, guarded bool) {
+func (p Plan) GuardedPlace(real string) (g Guarded, guarded bool) {
 	gs := newGuards(p.Guarded)
 	gs.resolve()
 	nearest := 0

@@ -208,10 +208,14 @@ func ociOptions(g OpenedGrant) []string {
 // hands calls to one (SCMP_ACT_NOTIFY), so runtimes refuse the file until
 // linux.seccomp.listenerPath names an agent that decides on them.
 func ociSupervisorNotes(p Plan) []string {
-	if !p.Supervised() {
-		return nil
+	var notes []string
+	if p.Guard != nil {
+		notes = append(notes, "guard: nobody reads the server's messages there; its rules hold under stockade alone")
 	}
-	notes := []string{"supervisor: the filter asks one about each connection (SCMP_ACT_NOTIFY); set linux.seccomp.listenerPath to an agent that answers by the rules noted here, or run it with stockade"}
+	if !p.Mediated() {
+		return notes
+	}
+	notes = append(notes, "supervisor: the filter asks one about each connection (SCMP_ACT_NOTIFY); set linux.seccomp.listenerPath to an agent that answers by the rules noted here, or run it with stockade")
 	if p.Network.Egress == EgressRules {
 		rules := make([]string, 0, len(p.Network.Rules.Rules)+1)
 		if p.Network.Rules.Mode == egress.Public {

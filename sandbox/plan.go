@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"stockade/sandbox/egress"
+	"stockade/sandbox/guard"
 	"stockade/seccomp"
 )
 
@@ -175,6 +176,8 @@ type Plan struct {
 	Network Network
 	Filter  seccomp.Policy
 	Limits  Limits
+	// Guard says which MCP messages pass; nil: nobody reads them.
+	Guard *guard.Policy
 
 	Home Folder // private home, kept between runs
 	Tmp  Folder // private temporary folder of this run
@@ -185,11 +188,17 @@ type Plan struct {
 	Missing []Layer
 }
 
-// Supervised tells whether a supervisor has to stay with the server: only it can tell
+// Supervised tells whether a supervisor has to stay with the server.
+func (p Plan) Supervised() bool { return p.Mediated() || p.Guard != nil }
+
+// Mediated tells whether a supervisor has to answer calls of the server: only it can tell
 // hosts and socket files apart.
-func (p Plan) Supervised() bool {
+func (p Plan) Mediated() bool {
 	return p.Network.Egress == EgressRules || len(p.Network.Unix) > 0
 }
+
+// asks tells whether calls of the server wait for its supervisor.
+func (p Plan) asks() bool { return p.Mediated() || p.Observed() }
 
 // Observed tells whether a supervisor has to stay to tell of what the kernel refuses. It
 // decides nothing: the filter lets calls wait, and each goes on or is refused as without it.

@@ -21,7 +21,7 @@ import (
 // Started is a server in its jail, with the descriptor on which its supervisor answers.
 type Started struct {
 	PID      int
-	Listener int // seccomp_unotify(2); the caller closes it
+	Listener int // seccomp_unotify(2); the caller closes it; -1 for a plan whose calls never wait
 	Report   Report
 }
 
@@ -78,7 +78,11 @@ func start(o *Opened, by Parent) (Started, error) {
 	if err := o.seenBy(c.pid); err != nil {
 		return Started{}, errors.Join(err, c.leave())
 	}
-	p, err := o.prepare(newSession, seccomp.WithListener)
+	listener := seccomp.WithListener
+	if !o.Plan.asks() {
+		listener = seccomp.WithoutListener
+	}
+	p, err := o.prepare(newSession, listener)
 	if err != nil {
 		return Started{}, errors.Join(err, c.leave())
 	}
@@ -195,7 +199,7 @@ func (c *child) execute(o *Opened, p *prepared, by Parent) (Started, error) {
 // outcome says what became of a child that no longer shares memory.
 func (c *child) outcome(o *Opened, p *prepared, calls []C.struct_step) (Started, error) {
 	listener := -1
-	if p.installs < int(c.shared.failed) {
+	if o.Plan.asks() && p.installs < int(c.shared.failed) {
 		listener = int(calls[p.installs].result)
 	}
 	fail := func(err error) (Started, error) {
@@ -213,7 +217,7 @@ func (c *child) outcome(o *Opened, p *prepared, calls []C.struct_step) (Started,
 	if errno := unix.Errno(-c.shared.errno_exec); errno != 0 {
 		return fail(&ExecError{File: o.Plan.File, Errno: errno})
 	}
-	if listener < 0 {
+	if listener < 0 && o.Plan.asks() {
 		return fail(errors.New("starting the server: the kernel gave no listener"))
 	}
 	return Started{PID: c.pid, Listener: listener, Report: p.report}, nil

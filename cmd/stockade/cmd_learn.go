@@ -108,7 +108,7 @@ func runLearn(ctx context.Context, opts *learnOptions, server []string, std stdi
 }
 
 // superviseLesson supervises a server whose refusals are learned from and logged. The lines
-// come at the end, so there are none meanwhile.
+// about refusals come at the end, so there are none meanwhile; the guard's come at once.
 func superviseLesson(opened *sandbox.Opened, from launch, learned *lessons, std stdio) error {
 	m := from.machine
 	denials := openDenialLog(m.state, opened.Plan.Name, stdio{in: std.in, out: std.out, err: io.Discard})
@@ -117,7 +117,10 @@ func superviseLesson(opened *sandbox.Opened, from launch, learned *lessons, std 
 		denials.audit = toSystemLog
 	}
 	denials.hide = hider(from.resolved.Profile, opened.Plan.Env)
+	lines := newSpool(std.err)
+	defer lines.close()
 	return superviseServer(opened, hearing{
+		note: noteTo(stdio{in: std.in, out: std.out, err: lines}, denials.hide),
 		deny: func(d egress.Denial) {
 			denials.deny(d)
 			learned.denied(d)

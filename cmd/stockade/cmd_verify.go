@@ -172,7 +172,8 @@ func probe(ctx context.Context, plan sandbox.Plan, machine verify.Machine, std s
 	}
 	defer remove()
 	machine.Victim = victim
-	if plan.Supervised() {
+	plan.Guard = nil // the probe is no server, and speaks its own language
+	if plan.Mediated() {
 		socket, err := plantSocket(victim)
 		if err != nil {
 			return nil, nil, err

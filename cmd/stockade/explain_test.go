@@ -234,7 +234,7 @@ func TestExplainNetwork(t *testing.T) {
 		{"unix", "/run/docker.sock", "Unix socket; broad: it builds images", "p.yaml:6:6"},
 		{"supervisor", "stays", "as the server's parent: it decides on each connection, resolves names and relays"},
 	}
-	if diff := cmp.Diff(want, networkRows(n)); diff != "" {
+	if diff := cmp.Diff(want, networkRows(n, nil)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }

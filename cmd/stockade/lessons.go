@@ -236,7 +236,7 @@ func (l *lessons) mayFold(folder string) bool {
 	if slices.ContainsFunc(unfolded, func(place string) bool { return isBelow(folder, place) }) {
 		return false
 	}
-	_, guarded := l.advice.plan.Guard(folder)
+	_, guarded := l.advice.plan.GuardedPlace(folder)
 	return !guarded
 }
 

@@ -110,7 +110,7 @@ func keyOf(r supervise.Refusal) string {
 
 // advise tells what to add, unless it is a place that is kept away from servers.
 func (a advisor) advise(e *denialEntry, r supervise.Refusal) (add string) {
-	guard, guarded := a.plan.Guard(r.Grant)
+	guard, guarded := a.plan.GuardedPlace(r.Grant)
 	switch {
 	case !guarded:
 		e.Hint = a.addition(e.Key, r.Grant)

@@ -35,7 +35,8 @@ func writePlan(w io.Writer, v planView, d detail) error {
 	}
 	p.section("", head)
 	p.grants(v, d)
-	p.section("Network", networkRows(v.Network))
+	p.section("Network", networkRows(v.Network, v.Guard))
+	p.section("Guard (MCP messages)", guardRows(v.Guard))
 	p.section("System calls", callRows(v.Syscalls, d))
 	p.section("Environment (names; values are never printed)", environmentRows(v))
 	p.section("Install scripts", installRows(v.Install))
@@ -115,7 +116,7 @@ func counted(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-func networkRows(n networkView) [][]string {
+func networkRows(n networkView, g *guardView) [][]string {
 	egress := "no connection to anywhere, and no name lookups"
 	switch n.Egress {
 	case "all":
@@ -163,6 +164,9 @@ func networkRows(n networkView) [][]string {
 		return append(rows, []string{"supervisor", "stays", "as the server's parent, to observe"})
 	case n.Supervised:
 		return append(rows, []string{"supervisor", "stays", "as the server's parent: it decides on each connection, resolves names and relays"})
+	}
+	if g != nil {
+		return append(rows, []string{"supervisor", "stays", "as the server's parent, for the guard; no call of the server's asks it"})
 	}
 	return append(rows, []string{"supervisor", "none", "stockade is gone when the server runs"})
 }

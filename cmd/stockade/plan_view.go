@@ -28,6 +28,7 @@ type planView struct {
 	Install     installView     `json:"install"`
 	Folders     foldersView     `json:"folders"`
 	Limits      limitsView      `json:"limits"`
+	Guard       *guardView      `json:"guard,omitempty"`
 	Layers      []layerView     `json:"layers"`
 	Waived      []sandbox.Layer `json:"waived"`
 	Warnings    []string        `json:"warnings"`
@@ -170,6 +171,7 @@ func view(l launch, opened *sandbox.Opened) (planView, error) {
 		Install:     viewInstall(l.resolved.Profile),
 		Folders:     foldersView{Home: plan.Home.Path, Tmp: plan.Tmp.Path},
 		Limits:      limitsView(plan.Limits),
+		Guard:       viewGuard(plan.Guard),
 		Waived:      list(plan.Missing),
 		Warnings:    list(l.warnings(opened.Grants)),
 		Notes:       list(l.resolved.Notes),
@@ -230,7 +232,7 @@ func stateName(s sandbox.GrantState) string {
 func viewNetwork(p sandbox.Plan) networkView {
 	v := networkView{
 		Egress: egressName(p.Network), Rules: []ruleView{}, Listen: list(p.Network.Listen),
-		Unix: []socketView{}, Supervised: p.Supervised(),
+		Unix: []socketView{}, Supervised: p.Mediated(),
 	}
 	for i := range p.Network.Rules.Rules {
 		r := &p.Network.Rules.Rules[i]

@@ -12,6 +12,7 @@ import (
 
 	"stockade/sandbox"
 	"stockade/sandbox/egress"
+	"stockade/sandbox/guard"
 	"stockade/sandbox/supervise"
 )
 
@@ -20,6 +21,9 @@ type supervision struct {
 	life   *supervise.Life
 	config supervise.Config
 	rules  *egress.Policy // nil: no network to open
+	// answers says that calls of the server wait for this process.
+	answers bool
+	relay   *guard.Relay // nil: host and server speak to each other
 }
 
 // hearing is who is told of refusals.
@@ -31,6 +35,8 @@ type hearing struct {
 	unseen  func()
 	// patience is that of [supervise.Life].
 	patience time.Duration
+	// note is told what the guard withheld.
+	note func(string)
 }
 
 // superviseServer starts the server as a child and stays until it has ended. The resolver
@@ -43,7 +49,13 @@ func superviseServer(opened *sandbox.Opened, by hearing, std stdio) error {
 	if err != nil {
 		return err
 	}
-	parent := sandbox.Parent{Reach: supervise.Reach}
+	if err := s.wire(opened.Plan.Guard, by.note); err != nil {
+		return err
+	}
+	var parent sandbox.Parent
+	if s.answers {
+		parent.Reach = supervise.Reach
+	}
 	if s.config.Observation != nil {
 		parent.Answer = s.config.Observation.Answer
 	}
@@ -61,8 +73,12 @@ func superviseServer(opened *sandbox.Opened, by hearing, std stdio) error {
 			broken <- errors.Join(err, unix.Kill(started.PID, unix.SIGKILL))
 		}
 	}()
+	if s.relay != nil {
+		s.relay.Start()
+	}
 	status, err := s.life.Wait(started.PID)
 	opened.Discard()
+	s.drain()
 	if s.config.Observation != nil {
 		// Nobody is left who could ask, but the last refusal may still be on its way.
 		select {
@@ -98,6 +114,9 @@ func (s *supervision) serve(opened *sandbox.Opened) error {
 			return err
 		}
 	}
+	if !s.answers {
+		return nil
+	}
 	return supervise.Serve(s.config)
 }
 
@@ -115,7 +134,7 @@ func ended(status unix.WaitStatus) error {
 
 func newSupervision(opened *sandbox.Opened, by hearing) (*supervision, error) {
 	network := &opened.Plan.Network
-	s := &supervision{config: supervise.Config{
+	s := &supervision{answers: opened.Plan.Mediated() || opened.Plan.Observed(), config: supervise.Config{
 		Profile: opened.Plan.Name,
 		Listen:  network.Listen,
 		Deny:    by.deny,
@@ -204,7 +223,10 @@ func superviseLogged(opened *sandbox.Opened, m machine, from origin, std stdio) 
 		denials.audit = toSystemLog
 	}
 	denials.hide = from.hide
-	by := hearing{deny: denials.deny, patience: from.patience}
+	by := hearing{
+		deny: denials.deny, patience: from.patience,
+		note: noteTo(stdio{in: std.in, out: std.out, err: lines}, from.hide),
+	}
 	if opened.Plan.Observed() {
 		advice := advisor{plan: opened.Plan, source: from.source, dir: opened.Plan.Dir}
 		by.refused = func(r supervise.Refusal) { denials.observed(advice.entry(r)) }

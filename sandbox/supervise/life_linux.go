@@ -39,13 +39,22 @@ type Life struct {
 	// Patience is how long the server may take to end after a signal that asks it to, before
 	// SIGKILL; 0: for ever, which is for its host to judge.
 	Patience time.Duration
+	// HostLeft, when it is not nil, is closed when the host expects nothing of the server any
+	// more: one that stays is ended as if the host had gone.
+	HostLeft <-chan struct{}
+
+	dismissed chan struct{} // closed when a signal found no server any more
+	once      sync.Once
 }
+
+// Dismissed is closed when this process is asked to end after its server has ended.
+func (l *Life) Dismissed() <-chan struct{} { return l.dismissed }
 
 // Begin prepares this process to be a server's parent: it catches the signals to forward,
 // takes in orphans (PR_SET_CHILD_SUBREAPER, prctl(2)), which also keeps every descendant
 // below it for the Yama rule of ptrace access, and notes its host.
 func Begin() (*Life, error) {
-	l := &Life{signals: make(chan os.Signal, 64), host: -1}
+	l := &Life{signals: make(chan os.Signal, 64), host: -1, dismissed: make(chan struct{})}
 	signal.Notify(l.signals, forwarded[:]...)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("becoming the parent of orphans: %w", err)
@@ -200,19 +209,26 @@ func (w *watch) send(s unix.Signal) error {
 
 // tend hands signals on, and ends a server that stays when its host has gone.
 func (l *Life) tend(w *watch) {
-	hostGone := l.hostGone()
+	hostGone, hostLeft := l.hostGone(), l.HostLeft
 	var grace <-chan time.Time
 	next := unix.SIGTERM
 	for {
 		select {
 		case s := <-l.signals:
-			w.forward(s)
+			if w.forward(s) == unix.ESRCH { //nolint:errorlint // as kill(2) gives it
+				l.once.Do(func() { close(l.dismissed) })
+			}
 			if l.Patience > 0 && (s == unix.SIGTERM || s == unix.SIGINT || s == unix.SIGHUP) && next == unix.SIGTERM {
 				next, grace = unix.SIGKILL, time.After(l.Patience)
 			}
 		case <-hostGone:
 			hostGone = nil
 			grace = time.After(leaveGrace)
+		case <-hostLeft:
+			hostLeft = nil
+			if grace == nil && next == unix.SIGTERM {
+				grace = time.After(leaveGrace)
+			}
 		case <-grace:
 			grace = nil
 			if w.send(next) == nil && next == unix.SIGTERM {
@@ -243,17 +259,16 @@ func (l *Life) hostGone() <-chan struct{} {
 
 // forward hands a signal on. A stop from the terminal stops the server and then this
 // process, as it would have stopped the server alone.
-func (w *watch) forward(s os.Signal) {
+func (w *watch) forward(s os.Signal) error {
 	number, ok := s.(unix.Signal)
 	if !ok {
-		return
+		return nil
 	}
 	if number != unix.SIGTSTP {
-		_ = w.send(number)
-		return
+		return w.send(number)
 	}
 	_ = w.send(unix.SIGSTOP)
-	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	return unix.Kill(os.Getpid(), unix.SIGSTOP)
 }
 
 // endOrphans ends what is left of the tree. Children of what is killed become ours, so

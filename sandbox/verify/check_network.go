@@ -18,7 +18,7 @@ func networkChecks(p sandbox.Plan, m Machine) []Check {
 		filterCheck("make a packet socket", OpSocket, unix.AF_PACKET, "EAFNOSUPPORT"),
 		filterCheck("make a vsock socket", OpSocket, unix.AF_VSOCK, "EAFNOSUPPORT"),
 	}
-	if p.Supervised() {
+	if p.Mediated() {
 		out = append(out, supervisedChecks(p, m)...)
 	} else {
 		out = append(out, filterCheck("make a Unix socket", OpSocket, unix.AF_UNIX, "EACCES"))
