@@ -135,6 +135,8 @@ func (s *session) hostNotification(line []byte, m *message, fail func(failure) r
 				s.mu.Unlock()
 			}
 		}
+	case methodInitialize, methodList, methodCall, methodTaskResult, methodTaskGet:
+		return fail(failure{codeInvalid, "a request without an id", ""}) // a server could still act on it
 	case methodRoots:
 		if s.policy.Roots == Deny {
 			return drop // the server was told of no roots
@@ -149,6 +151,8 @@ var callKeys = []string{"name", "arguments", "_meta", "inputResponses", "request
 func (s *session) hostRequest(line []byte, m *message, v *verdict, fail func(failure) ruling) ruling {
 	known := []string{"_meta"}
 	switch m.method {
+	case methodCancelled, methodRoots:
+		return fail(failure{codeInvalid, "a notification with an id", ""})
 	case methodInitialize:
 		known = []string{"capabilities", "protocolVersion", "clientInfo", "_meta"}
 	case methodCall:

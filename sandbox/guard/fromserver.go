@@ -100,6 +100,9 @@ func (s *session) serverRequest(line []byte, m *message, v *verdict) ruling {
 		v.note("withheld a request of the server's: the method " + quoted(m.method) + " looks like \"" + k + "\"")
 		return refuse(failure{codeUnknownMethod, "Method not found", ""})
 	}
+	if m.method == methodCancelled {
+		return refuse(failure{codeInvalid, "a notification with an id", ""})
+	}
 	if word, capability := s.policy.word(m.method); word == Deny && capability != "" {
 		return refuse(failure{codeUnknownMethod, "the host does not offer " + capability, capability})
 	}
@@ -119,6 +122,10 @@ func (s *session) serverRequest(line []byte, m *message, v *verdict) ruling {
 func (s *session) serverNotification(line []byte, m *message, v *verdict) ruling {
 	if k := lookAlike(m.method, fromServerMethods); k != "" && k != m.method {
 		v.note("withheld a notification of the server's: the method " + quoted(m.method) + " looks like \"" + k + "\"")
+		return drop
+	}
+	if _, capability := s.policy.word(m.method); capability != "" {
+		v.note("withheld a request of the server's without an id: " + m.method)
 		return drop
 	}
 	if m.method != methodCancelled {
