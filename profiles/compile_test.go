@@ -231,8 +231,10 @@ func TestCompileRefuses(t *testing.T) {
 		{"special files", "filesystem: {special-files: refuse}\n", nil, []string{`3:29: filesystem.special-files: refuse: this layer is not built yet | write "special-files: allow", or remove the key`}},
 		{"metadata", "filesystem: {metadata: mediated}\n", nil, []string{`3:24: filesystem.metadata: mediated: this layer is not built yet | write "metadata: ignore" or "metadata: refuse"`}},
 		{"view", "view: grants\n", nil, []string{`3:7: view: grants: this layer is not built yet | write "view: full", or remove the key`}},
-		{"guard alone", "guard:\n", nil, []string{"3:7: guard: this layer is not built yet | remove the section"}},
-		{"guard", "guard: {pins: off}\n", nil, []string{"3:8: guard: this layer is not built yet | remove the section"}},
+		{"guard alone", "guard:\n", nil, []string{`3:7: guard.pins: this layer is not built yet | write "pins: off" for a guard without them`}},
+		{"guard with pins", "guard: {pins: require}\n", nil, []string{`3:15: guard.pins: this layer is not built yet | write "pins: off" for a guard without them`}},
+		{"guard with pins at first use", "guard: {pins: first-use}\n", nil, []string{`3:15: guard.pins: this layer is not built yet | write "pins: off" for a guard without them`}},
+		{"guard with a result larger than a message", "guard: {pins: off, message-size: 1MiB, result-size: 1MiB}\n", nil, []string{"3:53: guard.result-size: a result lies in a message, and message-size is 1048576 bytes | write a smaller one, or remove the key"}},
 
 		// Words about names without a name.
 		{"names without egress", "network: {names: strict}\n", nil, []string{"3:18: " + noNames}},

@@ -38,15 +38,15 @@ var effects = map[string][]string{
 	"limits.processes":         {"limits: {processes: 64}"},
 	"view":                     {"view: grants"},
 	"guard.pins":               {"guard: {pins: off}"},
-	"guard.tools":              {"guard: {tools: [x]}"},
-	"guard.calls-per-minute":   {"guard: {calls-per-minute: 1}"},
-	"guard.concurrent-calls":   {"guard: {concurrent-calls: 1}"},
-	"guard.call-timeout":       {"guard: {call-timeout: 1s}"},
-	"guard.message-size":       {"guard: {message-size: 1MiB}"},
-	"guard.result-size":        {"guard: {result-size: 1MiB}"},
-	"guard.sampling":           {"guard: {sampling: deny}"},
-	"guard.elicitation":        {"guard: {elicitation: deny}"},
-	"guard.roots":              {"guard: {roots: deny}"},
+	"guard.tools":              {"guard: {pins: off, tools: [x]}"},
+	"guard.calls-per-minute":   {"guard: {pins: off, calls-per-minute: 1}"},
+	"guard.concurrent-calls":   {"guard: {pins: off, concurrent-calls: 1}"},
+	"guard.call-timeout":       {"guard: {pins: off, call-timeout: 1s}"},
+	"guard.message-size":       {"guard: {pins: off, message-size: 1MiB}"},
+	"guard.result-size":        {"guard: {pins: off, result-size: 1MiB}"},
+	"guard.sampling":           {"guard: {pins: off, sampling: deny}"},
+	"guard.elicitation":        {"guard: {pins: off, elicitation: deny}"},
+	"guard.roots":              {"guard: {pins: off, roots: deny}"},
 	"missing":                  {"missing: {allow: [scope-signals]}"},
 	"missing.allow":            {"missing: {allow: [landlock-tcp]}"},
 }
@@ -109,7 +109,7 @@ func TestEveryWordIsJudged(t *testing.T) {
 	built := map[string]bool{
 		"filesystem.special-files allow": true, "filesystem.metadata ignore": true, "filesystem.metadata refuse": true,
 		"filesystem.home private": true, "filesystem.home real": true, "network.egress none": true, "network.egress public": true, "network.egress all": true,
-		"view full": true, "missing refuse": true,
+		"view full": true, "missing refuse": true, "guard.pins off": true,
 	}
 	eachKey(profileKeys, "", func(k *key, path string) {
 		for _, word := range k.words {

@@ -41,10 +41,15 @@ func startSupervisedCommand(t *testing.T, server ...string) *supervised {
 
 func prepareSupervised(t *testing.T, server ...string) *supervised {
 	t.Helper()
+	return prepareWith(t, "filesystem: {execute: [sleep, setsid]}\nnetwork: {egress: [\"192.0.2.1:9\"]}\n", server...)
+}
+
+// prepareWith makes the command of a server with a profile.
+func prepareWith(t *testing.T, body string, server ...string) *supervised {
+	t.Helper()
 	home := t.TempDir()
 	profile := filepath.Join(home, "p.yaml")
-	text := "version: 1\nname: p\nfilesystem: {execute: [sleep, setsid]}\nnetwork: {egress: [\"192.0.2.1:9\"]}\n"
-	if err := os.WriteFile(profile, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(profile, []byte("version: 1\nname: p\n"+body), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	words := append([]string{"-c", `ulimit -Sn 300; profile=$1; shift; exec stockade run --profile "$profile" -- "$@"`, "sh", profile}, server...)
