@@ -61,6 +61,15 @@ func TestDiff(t *testing.T) {
 		{"limits", "limits: {open-files: 64, memory: 1GiB, processes: 8}", "limits: {open-files: 128, memory: 512MiB, file-size: 1MiB}", []string{
 			"limits: open-files 64 to 128 changed (widening)", "limits: file-size 1048576 added (narrowing)", "limits: memory 1073741824 to 536870912 changed (narrowing)", "limits: processes 8 removed (widening)",
 		}},
+		{"guard", "", "guard: {pins: off}", []string{"guard: guard added (narrowing)"}},
+		{"no guard", "guard: {pins: off, tools: [a]}", "", []string{"guard: guard removed (widening)"}},
+		{"guard tightened", "guard: {pins: off, sampling: allow, calls-per-minute: 9}", "guard: {pins: off, tools: [], calls-per-minute: 8, call-timeout: 1s, message-size: 1MiB}", []string{
+			"guard: list of tools added (narrowing)", "guard: calls-per-minute changed (narrowing)", "guard: call-timeout added (narrowing)", "guard: message-size changed (narrowing)", "guard: sampling deny changed (narrowing)",
+		}},
+		{"guard loosened", "guard: {pins: off, tools: [a], result-size: 1MiB, concurrent-calls: 2}", "guard: {pins: off, tools: [a, b], concurrent-calls: 3, roots: allow, message-size: 64MiB}", []string{
+			"guard: tools b added (widening)", "guard: concurrent-calls changed (widening)", "guard: message-size changed (widening)", "guard: result-size removed (widening)", "guard: roots allow changed (widening)",
+		}},
+		{"guard of any tool", "guard: {pins: off, tools: [a]}", "guard: {pins: off}", []string{"guard: list of tools removed (widening)"}},
 		{"missing", "missing: {allow: [scope-signals]}", "missing: {allow: [landlock-tcp]}", []string{"missing: layer landlock-tcp added (widening)", "missing: layer scope-signals removed (narrowing)"}},
 	}
 	for _, tt := range tests {

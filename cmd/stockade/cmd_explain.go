@@ -45,7 +45,8 @@ DESCRIPTION
         grants        [{access, path, target, kind, state, why, broad, origin: {source, line, column}}]
                       state is "granted", "skipped" (optional and absent) or "pending" (made at start)
         network       {egress, rules: [{to, names, addresses, origin}], listen, unix:
-                      [{path, broad, origin}], supervised, observed}; egress is "none", "public", "list"
+                      [{path, broad, origin}], supervised, observed}; supervised says that its calls are
+                      decided on; egress is "none", "public", "list"
                       or "all", and names "strict", "pinned", or "" for addresses; observed says
                       that --explain-denials is on
         syscalls      {default, allowed, answers: [{answer, calls}]}
@@ -55,6 +56,9 @@ DESCRIPTION
                       scripts may do when a package is put into the store
         folders       {home, tmp}
         limits        {open_files, file_size, memory, processes}; 0 keeps the host's
+        guard         {pins, tools, calls_per_minute, concurrent_calls, call_timeout, message_size,
+                      result_size, sampling, elicitation, roots}, absent without one; tools is null
+                      where every tool passes
         layers        [{layer, verdict, detail}]
         waived        [LAYER] that the profile agrees to run without
         warnings      [text]

@@ -53,10 +53,10 @@ func cancellation(id []byte, reason string) []byte {
 
 // failedResult is the result of a tool that failed, as the protocol wants it: the model reads
 // it. Since 2026-07-28 each result names its type.
-func failedResult(text string, modern bool) []byte {
+func failedResult(text string, speaks era) []byte {
 	out := append([]byte(`{"content":[{"type":"text","text":`), appendText(nil, text)...)
 	out = append(out, `}],"isError":true`...)
-	if modern {
+	if speaks == modern {
 		out = append(out, `,"resultType":"complete"`...)
 	}
 	return append(out, '}')

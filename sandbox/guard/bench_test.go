@@ -18,11 +18,11 @@ type benched struct {
 	hostOut, serverOut *bufio.Reader
 }
 
-func benchEnds(b *testing.B, guarded bool) benched {
+func benchEnds(b *testing.B, over string) benched {
 	b.Helper()
 	hostOut, hostIn := pipe(b)
 	serverOut, serverIn := pipe(b)
-	if !guarded {
+	if over == "pipe" {
 		return benched{hostIn, serverIn, bufio.NewReaderSize(serverOut, 1<<20), bufio.NewReaderSize(hostOut, 1<<20)}
 	}
 	toHost, fromGuard := pipe(b)
@@ -74,7 +74,7 @@ func both(b *testing.B, bench func(b *testing.B, e benched)) {
 	for _, how := range []string{"pipe", "guard"} {
 		b.Run(how, func(b *testing.B) {
 			b.ReportAllocs()
-			bench(b, benchEnds(b, how == "guard"))
+			bench(b, benchEnds(b, how))
 		})
 	}
 }
@@ -82,6 +82,7 @@ func both(b *testing.B, bench func(b *testing.B, e benched)) {
 // BenchmarkCall is a small call with its answer: the difference is what a call pays.
 func BenchmarkCall(b *testing.B) {
 	both(b, func(b *testing.B, e benched) {
+		b.Helper()
 		e.turns(b, func(i int) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"tool_read","arguments":{"path":"/home/me/project/file.txt"}}}`+"\n", i)
 		}, func(i int) string {
@@ -102,6 +103,7 @@ func Benchmark76KBToolList(b *testing.B) {
 	}
 	list := strings.Join(tools, ",")
 	both(b, func(b *testing.B, e benched) {
+		b.Helper()
 		b.SetBytes(int64(len(list)))
 		e.turns(b, func(i int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", i) },
 			func(i int) string {
@@ -114,6 +116,7 @@ func Benchmark76KBToolList(b *testing.B) {
 func BenchmarkThroughput(b *testing.B) {
 	text := strings.Repeat("A picture, or a page of text. \\n", 4<<20/32)
 	both(b, func(b *testing.B, e benched) {
+		b.Helper()
 		b.SetBytes(int64(len(text)))
 		e.turns(b, func(i int) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"tool_read"}}`+"\n", i)
@@ -127,18 +130,22 @@ func BenchmarkThroughput(b *testing.B) {
 // and after it, and at most, beyond what it held when the relay was made.
 func BenchmarkResident(b *testing.B) {
 	for range b.N {
-		e := benchEnds(b, true)
+		e := benchEnds(b, "guard")
 		before, _ := resident(b)
 		const chunk = 64 << 10
+		const head, tail = `{"jsonrpc":"2.0","method":"m","params":"`, "\"}\n"
 		go func() {
-			_, _ = e.serverIn.WriteString(`{"jsonrpc":"2.0","method":"m","params":"`)
+			_, _ = e.serverIn.WriteString(head)
 			text := strings.Repeat("x", chunk)
 			for range (guard.DefaultMessageSize - chunk) / chunk {
 				_, _ = e.serverIn.WriteString(text)
 			}
-			_, _ = e.serverIn.WriteString("\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n")
+			_, _ = e.serverIn.WriteString(tail + "{}\n")
 		}()
-		_, _ = io.CopyN(io.Discard, e.hostOut, guard.DefaultMessageSize-chunk+chunk/2)
+		if _, err := io.CopyN(io.Discard, e.hostOut, int64(guard.DefaultMessageSize-chunk+len(head)+len(tail))); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond) // until the buffer was given back
 		after, most := resident(b)
 		b.ReportMetric(float64(before)/1024, "MiB-before")
 		b.ReportMetric(float64(most)/1024, "MiB-most")

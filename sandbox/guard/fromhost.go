@@ -35,27 +35,27 @@ func (s *session) hostLine(r *reader, line []byte) verdict {
 	if blank(line) {
 		return v
 	}
-	all, many, err := r.line(line)
+	all, how, err := r.line(line)
 	if err != nil {
-		return s.badHostLine(line, many, err)
+		return s.badHostLine(line, how, err)
 	}
-	if many && !s.batches() {
+	if how == batch && !s.batches() {
 		v.toHost = [][]byte{failure{codeInvalid, "several messages in one list are not part of this revision of the protocol", ""}.answer(nil)}
 		return v
 	}
-	judge(line, all, many, &v, func(m *message) ruling { return s.hostMessage(line, m, &v) })
+	judge(line, all, how, &v, func(m *message) ruling { return s.hostMessage(line, m, &v) })
 	return v
 }
 
 // badHostLine answers what cannot be read.
-func (s *session) badHostLine(line []byte, many bool, why error) verdict {
+func (s *session) badHostLine(line []byte, how form, why error) verdict {
 	var v verdict
 	f := failure{codeInvalid, "the message is refused: " + why.Error(), ""}
 	if why.Error() == badJSON.Error() {
 		f.code = codeParse
 	}
 	var id []byte
-	if !many {
+	if how == single {
 		var asks bool
 		var key string
 		if id, key, asks = glimpseOf(line).found(); !asks || s.inUse(key) {
@@ -170,7 +170,9 @@ func (s *session) hostRequest(line []byte, m *message, v *verdict, fail func(fai
 		var in keys
 		if in, err = pick(line, meta, metaVersion, metaCapabilities); err == nil {
 			version, _ := in.text(line, metaVersion)
-			w.modern = version >= modernVersion
+			if version >= modernVersion {
+				w.era = modern
+			}
 			out.edits, err = s.hidden(line, in[metaCapabilities])
 		}
 	}

@@ -9,12 +9,12 @@ import (
 // serverLine judges a line from the server.
 func (s *session) serverLine(r *reader, line []byte) verdict {
 	var v verdict
-	all, many, err := r.line(line)
+	all, how, err := r.line(line)
 	if err != nil {
-		s.badServerLine(line, many, err, &v)
+		s.badServerLine(line, how, err, &v)
 		return v
 	}
-	if many && !s.batches() {
+	if how == batch && !s.batches() {
 		v.note("withheld several messages in one list: they are not part of this revision of the protocol")
 		for i := range all {
 			if all[i].role == response {
@@ -23,20 +23,20 @@ func (s *session) serverLine(r *reader, line []byte) verdict {
 		}
 		return v
 	}
-	judge(line, all, many, &v, func(m *message) ruling { return s.serverMessage(line, m, &v) })
+	judge(line, all, how, &v, func(m *message) ruling { return s.serverMessage(line, m, &v) })
 	return v
 }
 
 // badServerLine deals with a line that is no message, or one that cannot be trusted to mean
 // the same to everybody.
-func (s *session) badServerLine(line []byte, many bool, why error, v *verdict) {
+func (s *session) badServerLine(line []byte, how form, why error, v *verdict) {
 	g := glimpseOf(line)
-	if !many && !g.version || why.Error() == noMessage.Error() {
+	if how == single && !g.version || why.Error() == noMessage.Error() {
 		v.note("server wrote no message: " + quoted(strings.TrimRight(string(line[:min(len(line), 4096)]), "\r\n")))
 	} else {
 		v.note("withheld a message of the server's: " + why.Error())
 	}
-	if _, key, asks := g.found(); key != "" && !asks && !many {
+	if _, key, asks := g.found(); key != "" && !asks && how == single {
 		s.failPending(key, "the server's answer is withheld: "+why.Error(), "message", v)
 	}
 }
@@ -196,7 +196,7 @@ func (s *session) answer(line []byte, m *message, w *waiting, v *verdict) ruling
 			if w.method == methodTaskGet {
 				return refuse(text, "result-size")
 			}
-			return ruling{true, []edit{{m.result, failedResult("stockade: "+text, w.modern)}}}
+			return ruling{true, []edit{{m.result, failedResult("stockade: "+text, w.era)}}}
 		}
 	}
 	return unchanged

@@ -51,6 +51,14 @@ type message struct {
 	params, result, errorValue span
 }
 
+// form says how messages stand in a line.
+type form uint8
+
+const (
+	single form = iota
+	batch       // a list of messages
+)
+
 // routing are the keys of a message that decide where it goes.
 var routing = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
@@ -60,35 +68,34 @@ type reader struct {
 	source  bytes.Buffer
 }
 
-// line parses a line strictly: one message, or a list of them. The second result tells
-// whether it is a list.
-func (r *reader) line(line []byte) ([]message, bool, error) {
+// line parses a line strictly: one message, or a list of them.
+func (r *reader) line(line []byte) ([]message, form, error) {
 	if err := checkShape(line); err != nil {
-		return nil, false, err
+		return nil, single, err
 	}
 	r.source = *bytes.NewBuffer(line)
 	r.decoder.Reset(&r.source, jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false))
 	var out []message
-	many := false
+	how := single
 	switch r.decoder.PeekKind() {
 	case '{':
 		m, err := r.message(line)
 		if err != nil {
-			return nil, false, err
+			return nil, single, err
 		}
 		out = append(out, m)
 	case '[':
-		many = true
+		how = batch
 		if err := r.list(line, &out); err != nil {
-			return nil, true, err
+			return nil, batch, err
 		}
 	default:
-		return nil, false, noMessage
+		return nil, single, noMessage
 	}
 	if _, err := r.decoder.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, many, refusal("something stands behind the message in its line")
+		return nil, how, refusal("something stands behind the message in its line")
 	}
-	return out, many, nil
+	return out, how, nil
 }
 
 // maxBatch bounds how many messages one list may hold.

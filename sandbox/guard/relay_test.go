@@ -15,7 +15,7 @@ func TestPassesUnchanged(t *testing.T) {
 			w := newWorld(t, everything())
 			w.agreed(t, version)
 			w.passes(t, w.host, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-			w.passes(t, w.server, ` { "result" : {"tools":[ {"name":"a\u0062", "description":"\ud83d\ude00 ‍ \u0000"} , {"name":"c"} ],"nextCursor":""}, "id":1 ,"jsonrpc":"2.0"}`+"\t\r")
+			w.passes(t, w.server, ` { "result" : {"tools":[ {"name":"a\u0062", "description":"\ud83d\ude00 \u200d \u0000"} , {"name":"c"} ],"nextCursor":""}, "id":1 ,"jsonrpc":"2.0"}`+"\t\r")
 			w.passes(t, w.server, `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 			w.passes(t, w.host, `{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}`)
 			w.passes(t, w.host, `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"c","arguments":{"NAME":1e400,"name\u0000":false,"x":1.0}}}`)

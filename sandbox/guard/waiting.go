@@ -7,9 +7,17 @@ type waiting struct {
 	id     []byte // as it was written
 	method string
 	tool   string
-	modern bool // its host speaks 2026-07-28 or later
+	era    era // of the host that made it
 	timer  *time.Timer
 }
+
+// era tells the revisions of the protocol apart that differ in the form of a result.
+type era uint8
+
+const (
+	legacy era = iota
+	modern     // 2026-07-28 or later
+)
 
 // late says what becomes of an answer that comes after its request was given up.
 type late uint8

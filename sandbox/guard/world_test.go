@@ -121,7 +121,7 @@ func (e *end) hears(want string) {
 }
 
 // hearsOf reads a line that holds each part.
-func (e *end) hearsOf(parts ...string) string {
+func (e *end) hearsOf(parts ...string) {
 	e.t.Helper()
 	got := e.line()
 	for _, part := range parts {
@@ -129,7 +129,6 @@ func (e *end) hearsOf(parts ...string) string {
 			e.t.Fatalf("%.600s\ndoes not hold %s", got, part)
 		}
 	}
-	return got
 }
 
 // passes sends a line that arrives as it is.
