@@ -53,6 +53,9 @@ func (c *compiler) openGuard() {
 		return
 	}
 	c.stays(promiseMessages, "what a tool does with its arguments, and what its description and its results tell the model, is not judged; definitions are not pinned")
+	if !c.out.Plan.Mediated() {
+		c.stays(promiseMessages, "the server ends with the guard, unless it takes back the signal that ties it to its parent (PR_SET_PDEATHSIG): then it goes on in its jail, with nobody to speak to")
+	}
 	if !g.Listed {
 		c.stays(promiseMessages, "every tool that the server has can be called: guard.tools is not written")
 	}

@@ -43,7 +43,7 @@ func (s *session) hostLine(r *reader, line []byte) verdict {
 		v.toHost = [][]byte{failure{codeInvalid, "several messages in one list are not part of this revision of the protocol", ""}.answer(nil)}
 		return v
 	}
-	judge(line, all, how, &v, func(m *message) ruling { return s.hostMessage(line, m, &v) })
+	judge(all, how, &v, func(m *message) ruling { return s.hostMessage(line, m, &v) })
 	return v
 }
 

@@ -23,7 +23,7 @@ func (s *session) serverLine(r *reader, line []byte) verdict {
 		}
 		return v
 	}
-	judge(line, all, how, &v, func(m *message) ruling { return s.serverMessage(line, m, &v) })
+	judge(all, how, &v, func(m *message) ruling { return s.serverMessage(line, m, &v) })
 	return v
 }
 

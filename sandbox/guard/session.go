@@ -58,7 +58,7 @@ var drop = ruling{}
 var unchanged = ruling{pass: true}
 
 // judge rules on each message of a line and puts the rulings together.
-func judge(line []byte, all []message, how form, v *verdict, rule func(m *message) ruling) {
+func judge(all []message, how form, v *verdict, rule func(m *message) ruling) {
 	if how == single {
 		r := rule(&all[0])
 		v.pass, v.edits = r.pass, r.edits
