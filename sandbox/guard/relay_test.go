@@ -279,3 +279,39 @@ func TestBackPressure(t *testing.T) {
 		})
 	}
 }
+
+// A side that asks for what is refused and does not read the answers is not read either: what
+// waits for it is bounded.
+func TestFloodOfRefusals(t *testing.T) {
+	p := open()
+	p.Listed = true
+	for _, from := range []string{"host", "server"} {
+		t.Run(from, func(t *testing.T) {
+			w := newWorld(t, p)
+			flooder, line := w.host, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}`+"\n"
+			if from == "server" {
+				flooder, line = w.server, `{"jsonrpc":"2.0","id":7,"method":"roots/list"}`+"\n"
+			}
+			_ = flooder.in.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
+			sent := 0
+			for {
+				n, err := flooder.in.WriteString(line)
+				sent += n
+				if err != nil {
+					break
+				}
+				if sent > 4<<20 {
+					t.Fatalf("%d bytes were taken while no answer was read", sent)
+				}
+			}
+			go func() {
+				_ = flooder.in.SetWriteDeadline(time.Now().Add(wait))
+				_, _ = flooder.in.WriteString(line[sent%len(line):])
+			}()
+			for range sent/len(line) + 1 {
+				flooder.hearsOf(`"id":7,"error":{`)
+			}
+			w.silence(t)
+		})
+	}
+}
