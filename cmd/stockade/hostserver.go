@@ -70,7 +70,7 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 		s.standing, s.why = standsBroken, refusalText(entry.Refusal)
 		return s
 	}
-	if why := decidesBefore(entry); why != "" {
+	if why := m.decidesBefore(f, entry); why != "" {
 		s.standing, s.why = standsOutside, why
 		return s
 	}
@@ -110,35 +110,23 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 }
 
 // decidesBefore names a variable of an entry that decides which stockade its host starts, or
-// whose profiles and approvals that takes for the person's; "" for none.
-func decidesBefore(entry *hostconfig.Server) string {
-	bare := entry.Wrapped != nil && !strings.Contains(entry.Wrapped.Launcher, "/")
+// whose profiles and approvals that takes for the person's; "" for none. One that says what is so
+// anyway decides nothing. The folder of an entry (cwd) is no such thing: a repository's profile
+// holds as far as a person approved it, wherever the server starts.
+func (m machine) decidesBefore(f *hostFile, entry *hostconfig.Server) string {
+	bare := entry.Wrapped == nil && f.scope == hostconfig.Project || entry.Wrapped != nil && !strings.Contains(entry.Wrapped.Launcher, "/")
 	for _, v := range entry.Env {
-		switch name := v.Name; {
-		case name == "HOME", strings.HasPrefix(name, "XDG_") && strings.HasSuffix(name, "_HOME"), strings.HasPrefix(name, "LD_"):
-			return fmt.Sprintf("line %d: the entry sets %s, which decides whose profiles hold, or what stockade itself is", v.Line, name)
+		name := v.Name
+		if now, set := m.env[name]; set && now == v.Value.Reveal() {
+			continue
+		}
+		switch {
+		case name == "HOME", strings.HasPrefix(name, "XDG_") && strings.HasSuffix(name, "_HOME"):
+			return fmt.Sprintf("line %d: the entry sets %s, which decides whose profiles and approvals hold; remove it", v.Line, name)
+		case strings.HasPrefix(name, "LD_"):
+			return fmt.Sprintf("line %d: the entry sets %s, which puts code into stockade itself; remove it", v.Line, name)
 		case name == "PATH" && bare:
-			return fmt.Sprintf("line %d: the entry sets PATH, which decides which program %s is", v.Line, entry.Wrapped.Launcher)
-		}
-	}
-	return ""
-}
-
-// startsAnother says why a command line is left that starts a server in a way that its words do
-// not tell: a shell's line, and programs that start others; "" for none. What package packages
-// can rewrite is for it to say.
-func startsAnother(line []string) string {
-	switch base := filepath.Base(line[0]); base {
-	case "sh", "bash", "dash", "zsh", "ksh", "fish":
-		lined := slices.ContainsFunc(line[1:], func(word string) bool {
-			return strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "c")
-		})
-		if w := packages.Wrapped(line); lined && (w == nil || w.Runs == nil) {
-			return base + " -c starts what a shell's line says: the server would need the shell and every program in it; write the program itself"
-		}
-	case "env", "timeout", "nohup", "nice", "ionice", "stdbuf", "setsid", "xargs", "time", "sudo", "doas":
-		if w := packages.Wrapped(line); w == nil || w.Runs == nil {
-			return base + " starts another program: write that program itself"
+			return fmt.Sprintf("line %d: the entry sets PATH, which decides which program stockade is; remove it, or write stockade's full path", v.Line)
 		}
 	}
 	return ""

@@ -33,7 +33,7 @@ func (r entryReader) one(n *node, key string) *node {
 		r.refuse(m.lead, fmt.Sprintf("%q is written twice in this entry: hosts take the last, people the first", key), "remove one")
 	}
 	if other := n.otherCase(key); other != nil {
-		r.wrong(other.lead, fmt.Sprintf("%q is %q but for case: some hosts take either", other.key, key), "write it as the host's documentation does")
+		r.wrong(other.lead, fmt.Sprintf("%q is %q but for case: some hosts take either", other.key, key), asDocumented)
 	}
 	if m == nil || m.value.null() {
 		return nil
@@ -52,6 +52,9 @@ func (f *File) server(ref Ref, at int, entry *node, keys *Keys, blocked *problem
 	r := entryReader{f, &s}
 	if blocked != nil {
 		r.refuse(blocked.at, blocked.message, blocked.hint)
+		if blocked.ofCase() {
+			s.Kind = Wrong
+		}
 	}
 	if bad := entry.anyShared(); bad != nil {
 		r.refuse(bad.start, bad.shared+" binds this entry to another place of the file", "write the entry out")
@@ -82,8 +85,13 @@ func (r entryReader) kind() {
 	switch {
 	case s.Kind == Wrong: // a key was written in another case
 	case s.keys.Command == gooseKeys.Command && slices.Contains(builtinTypes, kindOf):
-		if s.Kind = Builtin; kindOf == inlineType {
+		switch {
+		case command != nil:
+			r.wrong(command.start, "the entry is both a part of the host and a command", "remove one")
+		case kindOf == inlineType:
 			s.Kind = Inline
+		default:
+			s.Kind = Builtin
 		}
 	case command != nil && (url != nil || slices.Contains(remoteTypes, kindOf)):
 		r.wrong(command.start, "the entry is both a command and an address: hosts differ in which they take", "remove one")

@@ -44,3 +44,9 @@ type problem struct {
 	at            int // offset in the text without its byte-order mark; -1 for the whole file
 	message, hint string
 }
+
+// asDocumented is the cure for a key in another case, of which nobody can say whether a host
+// reads it.
+const asDocumented = "write it as the host's documentation does"
+
+func (p *problem) ofCase() bool { return p.hint == asDocumented }

@@ -46,8 +46,15 @@ type File struct {
 	src    []byte // what follows it
 	lines  []int  // the offset of each line
 	root   *node
-	// unread are notes that mean nothing where another shape has found servers.
-	unread []*Error
+	// unread are notes that mean nothing where another shape reads the same place.
+	unread []unreadPlace
+	read   map[*node]bool // places that a shape takes for its servers
+}
+
+// unreadPlace is a place of servers in a form that one shape does not take.
+type unreadPlace struct {
+	at   *node
+	note *Error
 }
 
 // String returns the file's name: its text may hold secrets.
@@ -69,7 +76,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // text, see [Recognise] and [Guess]. The bytes are kept and must not change. An error is an
 // [*Error] with the line and column where reading stopped; such a file is to be left alone.
 func Parse(name string, data []byte, place Place) (*File, error) {
-	f := &File{Name: name, Place: place, syntax: syntaxOf(place.Format), src: data}
+	f := &File{Name: name, Place: place, syntax: syntaxOf(place.Format), src: data, read: map[*node]bool{}}
 	if bytes.HasPrefix(data, byteOrderMark) {
 		f.mark, f.src = data[:len(byteOrderMark)], data[len(byteOrderMark):]
 	}
@@ -132,6 +139,7 @@ func (f *File) shape(s *Shape) {
 	f.walk(f.root, s.Path, "", nil, func(n *node, project string, blocked *problem) {
 		switch {
 		case n.kind == table && !s.List:
+			f.read[n] = true
 			counts := n.counts()
 			for i := range n.members {
 				m := &n.members[i]
@@ -142,6 +150,7 @@ func (f *File) shape(s *Shape) {
 				f.Servers = append(f.Servers, f.server(Ref{project, m.key}, m.keyStart, m.value, s.Keys, hold))
 			}
 		case n.kind == list && s.List:
+			f.read[n] = true
 			for _, item := range n.items {
 				name, _ := item.find("name")
 				ref, hold := Ref{Project: project}, blocked
@@ -157,7 +166,7 @@ func (f *File) shape(s *Shape) {
 			if s.List {
 				want = "a list of servers"
 			}
-			f.unread = append(f.unread, f.fail(problem{n.start, strings.Join(s.Path, ".") + ": this host wants " + want + " here", ""}))
+			f.unread = append(f.unread, unreadPlace{n, f.fail(problem{n.start, strings.Join(s.Path, ".") + ": this host wants " + want + " here", ""})})
 		case n.kind == text && n.text != "":
 			f.Notes = append(f.Notes, f.fail(problem{n.start, strings.Join(s.Path, ".") + ": a server's command line in one text is not changed", "write it as an entry of its own"}))
 		}
@@ -188,7 +197,7 @@ func (f *File) walk(n *node, path []string, project string, blocked *problem, vi
 			below = m.key
 		} else if path[0] != m.key {
 			if hold == nil {
-				hold = &problem{m.lead, fmt.Sprintf("%q is %q but for case: some hosts take either", m.key, path[0]), "write it as the host's documentation does"}
+				hold = &problem{m.lead, fmt.Sprintf("%q is %q but for case: some hosts take either", m.key, path[0]), asDocumented}
 			}
 		} else if other := n.otherCase(path[0]); other != nil && hold == nil {
 			hold = &problem{other.lead, fmt.Sprintf("%q and %q differ in case only: some hosts take either", other.key, path[0]), "remove one"}
@@ -224,16 +233,52 @@ func (f *File) refuseTwins() {
 	}
 }
 
-// note looks for servers under keys that this place does not have.
+// note looks for servers that this place's host may start and that no shape has found: in a
+// form that it does not want, under another host's key, and beside the servers of another of its
+// versions. Keys that no host has are no servers: formatters and language servers look like them.
 func (f *File) note() {
+	for _, u := range f.unread {
+		if !f.read[u.at] {
+			f.Notes = append(f.Notes, u.note)
+		}
+	}
+	for i := range f.Place.Shapes {
+		if s := &f.Place.Shapes[i]; len(s.If) > 0 && f.holdsTables(s.If) {
+			f.noteBeside(s.If)
+		}
+	}
 	if len(f.Servers) > 0 {
 		return
 	}
-	f.Notes = append(f.Notes, f.unread...)
 	for i := range f.root.members {
 		m := &f.root.members[i]
-		if !slices.ContainsFunc(f.Place.Shapes, func(s Shape) bool { return len(s.Path) > 0 && s.Path[0] == m.key }) && holdsServers(m.value) {
+		own := slices.ContainsFunc(f.Place.Shapes, func(s Shape) bool { return len(s.Path) > 0 && s.Path[0] == m.key })
+		if !own && isServersKey(m.key) && holdsServers(m.value) {
 			f.Notes = append(f.Notes, f.fail(problem{m.lead, fmt.Sprintf("%q looks like servers, but this host does not read it", m.key), ""}))
 		}
 	}
+}
+
+// noteBeside notes servers that stand beside a path's last key.
+func (f *File) noteBeside(path []string) {
+	last := len(path) - 1
+	f.walk(f.root, path[:last], "", nil, func(n *node, _ string, _ *problem) {
+		for i := range n.members {
+			if m := &n.members[i]; m.key != path[last] && looksLikeServer(m.value) {
+				f.Notes = append(f.Notes, f.fail(problem{m.lead, fmt.Sprintf("%q stands beside %s: one version of this host starts it, another does not", m.key, strings.Join(path, ".")), "move it there"}))
+			}
+		}
+	})
+}
+
+// isServersKey tells whether some host keeps its servers under a key of the root.
+func isServersKey(key string) bool {
+	for _, h := range Hosts {
+		for i := range h.Files {
+			if slices.ContainsFunc(h.Files[i].Shapes, func(s Shape) bool { return len(s.Path) > 0 && strings.EqualFold(s.Path[0], key) }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -132,7 +132,7 @@ func TestServers(t *testing.T) {
 			[]hostconfig.Server{{Ref: hostconfig.Ref{Name: "a"}, Command: "x", Inherits: []string{"A", "B"}, Disabled: true, Line: 1, Column: 14}},
 		},
 		{
-			"Goose's kinds", "goose/config.yaml", "extensions:\n  a: {type: builtin, cmd: x}\n  b: {enabled: false}\n  c: {type: sse, uri: u}\n  d: {type: stdio, cmd: ~}\n",
+			"Goose's kinds", "goose/config.yaml", "extensions:\n  a: {type: builtin, cmd: ~}\n  b: {enabled: false}\n  c: {type: sse, uri: u}\n  d: {type: stdio, cmd: ~}\n",
 			[]hostconfig.Server{
 				{Ref: hostconfig.Ref{Name: "a"}, Kind: hostconfig.Builtin, Line: 2, Column: 3},
 				{Ref: hostconfig.Ref{Name: "b"}, Kind: hostconfig.Empty, Disabled: true, Line: 3, Column: 3},

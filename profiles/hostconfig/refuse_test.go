@@ -28,6 +28,10 @@ var refusedLayouts = []layout{
 	{"command in another case alone", "crush.json", `{"mcp":{"a":{"url":"x","COMMAND":"y"}}}`, `f:1:24: "COMMAND" is "command" but for case: some hosts take either`},
 	{"words in another case", "crush.json", `{"mcp":{"a":{"command":"x","Args":["y"]}}}`, `f:1:28: "Args" is "args" but for case: some hosts take either`},
 	{"servers in another case", "crush.json", `{"MCP":{},"mcp":{"a":{"command":"x"}}}`, `f:1:2: "MCP" and "mcp" differ in case only: some hosts take either`},
+	{"servers in another case alone", "crush.json", `{"Mcp":{"a":{"command":"x"}}}`, `f:1:2: "Mcp" is "mcp" but for case: some hosts take either`},
+	{"servers in capitals", ".mcp.json", `{"MCPServers":{"a":{"command":"x"}}}`, `f:1:2: "MCPServers" is "mcpServers" but for case: some hosts take either`},
+	{"a project's servers in another case", "/home/u/.claude.json", `{"projects":{"/p":{"McpServers":{"a":{"command":"x"}}}}}`, `f:1:20: "McpServers" is "mcpServers" but for case: some hosts take either`},
+	{"a part of the host with a command", "goose/config.yaml", "extensions:\n  a: {type: builtin, cmd: x}\n", "f:2:27: the entry is both a part of the host and a command"},
 	{"a project twice", "/home/u/.claude.json", `{"projects":{"/p":{},"/p":{"mcpServers":{"a":{"command":"x"}}}}}`, `f:1:22: "/p" is written twice: hosts take the last, people the first`},
 	{"servers twice", ".mcp.json", `{"mcpServers":{},"mcpServers":{"a":{"command":"x"}}}`, `f:1:18: "mcpServers" is written twice: hosts take the last, people the first`},
 	{"a name twice", ".mcp.json", `{"mcpServers":{"a":{"url":"x"},"a":{"command":"x"}}}`, `f:1:32: this name is written twice: hosts take the last, people the first`},
@@ -61,6 +65,26 @@ func TestWrongIsNothingElse(t *testing.T) {
 		if s.Kind != hostconfig.Wrong {
 			t.Errorf("%s is %s", s.Name, s.Kind)
 		}
+	}
+}
+
+// TestOneHostsWords keeps a word of Goose's from hiding another host's server, and code in the
+// file from being taken for a part of the host.
+func TestOneHostsWords(t *testing.T) {
+	if s := parse(t, ".mcp.json", entry(`"type": "builtin", "command": "x"`)).Servers[0]; s.Kind != hostconfig.Command || s.Refusal != nil {
+		t.Errorf("%s is %s", s.Name, s.Kind)
+	}
+	if s := parse(t, "goose/config.yaml", "extensions:\n  a: {type: inline_python, code: x}\n").Servers[0]; s.Kind != hostconfig.Inline {
+		t.Errorf("%s is %s", s.Name, s.Kind)
+	}
+	f := parse(t, "crush.json", `{"Mcp":{"a":{"command":"x"},"b":{"url":"y"},"c":{}}}`)
+	for _, s := range f.Servers {
+		if s.Kind != hostconfig.Wrong {
+			t.Errorf("%s is %s", s.Name, s.Kind)
+		}
+	}
+	if len(f.Servers) != 3 {
+		t.Errorf("servers %v", f.Servers)
 	}
 }
 

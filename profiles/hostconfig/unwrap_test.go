@@ -88,6 +88,8 @@ func TestNotes(t *testing.T) {
 		{"another host's key", ".cursor/mcp.json", "{\n\"servers\":{\"a\":{\"command\":\"x\"}}}", `f:2:1: "servers" looks like servers, but this host does not read it`},
 		{"a line in one text", ".gemini/settings.json", `{"mcp":{"serverCommand":"npx x"},"mcpServers":{"a":{"command":"x"}}}`, "f:1:25: mcp.serverCommand: a server's command line in one text is not changed"},
 		{"a list for a table", ".mcp.json", `{"mcpServers":[{"name":"a","command":"x"}]}`, "f:1:15: mcpServers: this host wants a table with a name for each server here"},
+		{"beside the second version's servers", "opencode.json", `{"mcp":{"servers":{"a":{"command":["x"]}},"b":{"command":["y"]},"timeout":3}}`, `f:1:43: "b" stands beside mcp.servers: one version of this host starts it, another does not`},
+		{"a list for a table, beside servers", "/home/u/.claude.json", `{"mcpServers":[{"command":"x"}],"projects":{"/p":{"mcpServers":{"b":{"command":"y"}}}}}`, "f:1:15: mcpServers: this host wants a table with a name for each server here"},
 		{"a table for a list", ".continue/config.yaml", "mcpServers:\n  a: {command: x}\n", "f:2:3: mcpServers: this host wants a list of servers here"},
 	}
 	for _, tt := range tests {
@@ -102,5 +104,9 @@ func TestNotes(t *testing.T) {
 	f := parse(t, ".vibe/config.toml", codex("command = 'x'"))
 	if len(f.Notes) != 0 || len(f.Servers) != 1 {
 		t.Errorf("notes %v, servers %v", f.Notes, f.Servers)
+	}
+	// Neither is what only looks like a server.
+	if f := parse(t, "crush.json", `{"lsp":{"go":{"command":"gopls"}}}`); len(f.Notes) != 0 {
+		t.Errorf("notes %v", f.Notes)
 	}
 }
