@@ -45,7 +45,7 @@ type proposal struct {
 func (m machine) change(s *hostServer, launcher string, taken map[string]bool) (change, error) {
 	c := change{server: s, edit: hostconfig.Edit{Ref: s.entry.Ref, Launcher: launcher}}
 	plain, secret, notes := variables(s.entry)
-	c.notes = notes
+	c.notes = append(notes, toldArguments(s)...)
 	if s.profile != nil {
 		whole, err := m.search().Complete(s.profile)
 		if err != nil {
@@ -112,6 +112,24 @@ func variables(entry *hostconfig.Server) (plain, secret, notes []string) {
 		}
 	}
 	return plain, secret, notes
+}
+
+// toldArguments are notes of the arguments that look like secrets, without them.
+func toldArguments(s *hostServer) []string {
+	own := s.entry.Own()
+	before := 0
+	if w := s.entry.Wrapped; w != nil {
+		before = len(w.Words) + 2 // the launcher and "--"
+	}
+	var notes []string
+	for i, shown := range maskArguments(own) {
+		if shown == own[i] || strings.Contains(own[i], "${") || placeholderAlone(own[i]) {
+			continue
+		}
+		line, _ := s.host.file.WordPlace(s.entry.Ref, before+i)
+		notes = append(notes, fmt.Sprintf("line %d: an argument looks like a secret: it is written out in this file, and every process of the machine can read it", line))
+	}
+	return notes
 }
 
 // placeholderAlone tells whether a value is one thing that the host fills in.

@@ -186,7 +186,7 @@ func (m machine) pin(s *hostServer, c packages.Command) {
 	first := c.Request.Specs[0]
 	s.pinned = first.Name
 	if first.Name == "" {
-		s.pinned = first.Place
+		s.pinned = maskWord(first.Place)
 	}
 	if s.standing == standsJailed {
 		e, found, err := m.store().Find(c.Request)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,7 +11,8 @@ import (
 const masked = "masked"
 
 // maskArguments replaces the parts of a command line that look like secrets: values of
-// flags, variables, headers and URL parameters with such a name, and passwords in URLs.
+// flags, variables, headers and URL parameters with such a name, passwords in URLs, and words
+// that have the form of one.
 // It is for printing alone.
 func maskArguments(argv []string) []string {
 	out := slices.Clone(argv)
@@ -40,7 +42,70 @@ func maskWord(word string) string {
 	if name, value, found := strings.Cut(word, ":"); found && strings.TrimSpace(value) != "" && secretName(name) {
 		return name + ": " + masked // a header
 	}
+	return maskCode(word)
+}
+
+// maskAssigned masks the value of NAME=VALUE, whatever the name.
+func maskAssigned(word string) string {
+	if name, value, found := strings.Cut(word, "="); found && value != "" {
+		return name + "=" + masked
+	}
 	return word
+}
+
+// tokens are the forms of secrets that those who hand them out mark: of GitHub, GitLab, OpenAI and
+// Anthropic, Slack, AWS, Google, Stripe, npm, PyPI, Hugging Face and others, and signed claims (JWT).
+var tokens = regexp.MustCompile(`(^|[^A-Za-z0-9])(?:` + strings.Join([]string{
+	`gh[pousr]_[A-Za-z0-9]{6,}`, `github_pat_\w{6,}`, `gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas)-[\w-]{6,}`,
+	`sk-ant-[\w-]{6,}`, `sk-[\w-]*[0-9A-Z][\w-]{7,}`, `sk-[A-Za-z0-9]{20,}`, `[spr]k_(?:live|test)_\w{6,}`,
+	`(?:AKIA|ASIA)[A-Z0-9]{8,}`, `AIza[\w-]{10,}`, `ya29\.[\w-]{6,}`, `xox[a-z]-[\w-]{6,}`, `xapp-[\w-]{6,}`,
+	`npm_[A-Za-z0-9]{20,}`, `pypi-AgE[\w-]{6,}`, `hf_[A-Za-z0-9]{10,}`, `gsk_[A-Za-z0-9]{10,}`, `nvapi-[\w-]{10,}`, `tvly-[\w-]{8,}`, `pplx-\w{10,}`,
+	`lin_api_\w{6,}`, `ntn_[A-Za-z0-9]{10,}`, `do[opr]_v1_[0-9a-f]{6,}`, `SG\.[\w-]{10,}`, `shp(?:at|ca|pa|ss)_\w{6,}`, `figd_[\w-]{6,}`, `dckr_pat_[\w-]{6,}`,
+	`eyJ[\w-]{6,}\.[\w.-]+`,
+}, "|") + `)`)
+
+// maskTokens masks the secrets in a text that are known by their form.
+func maskTokens(text string) string { return tokens.ReplaceAllString(text, "${1}"+masked) }
+
+// maskCode masks a word that is a secret by its form: a known one, or long and mixed.
+func maskCode(word string) string {
+	if keyLike(word) {
+		return masked
+	}
+	return maskTokens(word)
+}
+
+// keyLike tells whether a word reads as a key and as nothing that a person names things: letters
+// of both cases with digits, or a long number in hexadecimal, an UUID among them.
+func keyLike(word string) bool {
+	// Of all words with slashes only those of an AWS key's length count: paths are long and mixed.
+	if len(word) < 20 || word[0] == '-' || word[0] == '/' || strings.Contains(word, "/") && len(word) != 40 {
+		return false
+	}
+	var upper, lower, digits, beyondHex int
+	for i := range len(word) {
+		switch c := word[i]; {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'z':
+			lower++
+			if c > 'f' {
+				beyondHex++
+			}
+		case c >= 'A' && c <= 'Z':
+			upper++
+			if c > 'F' {
+				beyondHex++
+			}
+		case c == '-':
+		case strings.IndexByte("+/=_", c) >= 0:
+			beyondHex++
+		default:
+			return false
+		}
+	}
+	hexadecimal := beyondHex == 0 && digits+lower+upper >= 32 && lower+upper > 0
+	return digits > 1 && (hexadecimal || upper > 1 && lower > 1)
 }
 
 // maskAddress masks what follows "://".
@@ -58,13 +123,22 @@ func maskAddress(rest string) string {
 		}
 	}
 	path, query, found := strings.Cut(tail, "?")
+	segments := strings.Split(path, "/")
+	for i := range segments {
+		segments[i] = maskCode(segments[i])
+	}
+	path = strings.Join(segments, "/")
 	if !found {
 		return host + path
 	}
 	parameters := strings.Split(query, "&")
 	for i, p := range parameters {
-		if name, _, found := strings.Cut(p, "="); found && secretName(name) {
-			parameters[i] = name + "=" + masked
+		name, value, found := strings.Cut(p, "=")
+		if found && secretName(name) {
+			value = masked
+		}
+		if found {
+			parameters[i] = name + "=" + maskCode(value)
 		}
 	}
 	return host + path + "?" + strings.Join(parameters, "&")

@@ -22,6 +22,10 @@ func TestMaskArguments(t *testing.T) {
 		{"words that hold such a word", "s --keyboard de --monkey=x --compass=n --author me", "s --keyboard de --monkey=x --compass=n --author me"},
 		{"the program", "token=x --token", "token=x --token"},
 		{"nothing", "", ""},
+		{"known forms", "s ghp_" + "a1B2c3D4 github_" + "pat_11AAbb22 x=sk-" + "ant-api03-x1Y2 -k sk-" + "proj-ab12CD34ef AKIA" + "IOSFODNN7EX xoxb" + "-123-abc glpat" + "-ab_cd-12 AIza" + "SyA1b2C3d4E5", "s masked masked x=masked -k masked masked masked masked masked"},
+		{"long and mixed", "s 9aB8cD7eF6gH5iJ4kL3m 0123456789abcdef0123456789abcdef 123e4567-e89b-12d3-a456-426614174000 --x=9aB8cD7eF6gH5iJ4kL3m", "s masked masked masked --x=masked"},
+		{"in an address", "s https://h/hooks/9aB8cD7eF6gH5iJ4kL3m/x?q=9aB8cD7eF6gH5iJ4kL3m&r=1 https://h/123e4567-e89b-12d3-a456-426614174000", "s https://h/hooks/masked/x?q=masked&r=1 https://h/masked"},
+		{"long names", "s @modelcontextprotocol/server-filesystem@2026.8.31 sk-learn-server /home/Me/Projects2/AllOfIt/index.js src/MyProject2/Main42/index sha256:0123456789abcdef0123456789abcdef 12345678901234567890123456789012 --some-Long-Flag-Name-22", "s @modelcontextprotocol/server-filesystem@2026.8.31 sk-learn-server /home/Me/Projects2/AllOfIt/index.js src/MyProject2/Main42/index sha256:0123456789abcdef0123456789abcdef 12345678901234567890123456789012 --some-Long-Flag-Name-22"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -124,7 +124,7 @@ func (d *yamlDocument) node(y *yaml.Node) *node {
 	n := &node{lead: at, start: at, end: at}
 	switch {
 	case y.Kind == yaml.AliasNode:
-		n.kind, n.text, n.shared, n.odd = plain, "*"+y.Value, "an alias", "an alias stands for this value"
+		n.kind, n.text, n.shared, n.odd = plain, "*"+y.Value, anAlias, "an alias stands for this value"
 		return n
 	case y.Anchor != "":
 		n.shared, n.odd = "an anchor", "an anchor stands before this value"
@@ -160,6 +160,7 @@ func (d *yamlDocument) mapping(n *node, y *yaml.Node) {
 }
 
 const (
+	anAlias   = "an alias"
 	overLines = "the text goes over several lines"
 	blockText = "the text is a block below its sign"
 )
