@@ -26,7 +26,7 @@ DESCRIPTION
 
     With --json: {"servers": [{"host", "file", "project", "server", "line", "disabled",
     "standing", "why", "command", "profile", "place", "approval", "package", "pinned",
-    "broader", "error"}], "files": [{"file", "error"}]}
+    "broader", "error", "notes"}], "files": [{"file", "error"}]}
 ` + statusStatus
 
 const statusStatus = `
@@ -81,6 +81,10 @@ type serverView struct {
 	Pinned   bool     `json:"pinned"`
 	Broader  []string `json:"broader"`
 	Error    string   `json:"error"`
+	Notes    []string `json:"notes"`
+
+	foreign     bool   // another program is started in stockade's place
+	profileFile string // "" for a built-in one
 }
 
 type fileView struct {
@@ -129,30 +133,14 @@ func runStatus(opts *statusOptions, names []string, std stdio) error {
 	if err != nil || !opts.check {
 		return err
 	}
-	if n := v.short(); n > 0 {
-		return &noError{answer: counted(n, "server or file") + " not as it should be", hint: "stockade wrap puts servers into their jails"}
-	}
-	return nil
-}
-
-// short counts what --check objects to.
-func (v *statusView) short() int {
-	n := len(v.Files)
-	for i := range v.Servers {
-		s := &v.Servers[i]
-		bad := s.Standing == standsOpen || s.Standing == standsOutside || s.Standing == standsBroken
-		held := s.Standing == standsJailed && (s.Error != "" || s.Approval == profiles.Unasked.String() || s.Approval == profiles.Denied.String())
-		if bad || held {
-			n++
-		}
-	}
-	return n
+	return v.objection()
 }
 
 func (m machine) viewServer(s *hostServer) serverView {
 	v := serverView{
 		Host: s.host.title, File: s.host.path, Project: s.entry.Project, Server: s.entry.Name, Line: s.entry.Line, Disabled: s.entry.Disabled,
-		Standing: s.standing, Why: s.why, Command: shortLine(s.entry), Package: s.pinned, Pinned: s.pins, Broader: []string{},
+		Standing: s.standing, Why: s.why, Command: shortLine(s.entry), Package: s.pinned, Pinned: s.pins, Broader: []string{}, Notes: []string{},
+		foreign: s.foreign,
 	}
 	if s.err != nil {
 		v.Error = oneLine(s.err)
@@ -160,25 +148,37 @@ func (m machine) viewServer(s *hostServer) serverView {
 	if s.standing != standsOpen && s.standing != standsJailed {
 		return v
 	}
-	v.Profile, v.Place = "empty", ""
-	if s.profile != nil {
-		v.Profile, v.Place = s.profile.Name.Value, string(s.place)
+	switch {
+	case s.profile != nil:
+		v.Profile, v.Place, v.profileFile = s.profile.Name.Value, string(s.place), s.profile.File
+	case s.err != nil:
+		v.Profile = s.words.profile.value
+	default:
+		v.Profile = "empty"
 	}
 	if s.err == nil && s.standing == standsJailed {
 		if err := m.compareWithBuiltin(s, &v); err != nil {
 			v.Error = oneLine(err)
 		}
+		if whole, err := m.search().Complete(oneProfile(s.profile)); err == nil {
+			v.Notes = append(unreached(whole, s.entry, s.words.env), toldArguments(s)...)
+		}
 	}
 	return v
+}
+
+// oneProfile is a profile, or the empty one where none was found.
+func oneProfile(found *profiles.Profile) *profiles.Profile {
+	if found == nil {
+		return profiles.Empty()
+	}
+	return found
 }
 
 // compareWithBuiltin says what is granted beyond the built-in profile that would hold, and
 // whether a repository's profile has the word that it needs for that.
 func (m machine) compareWithBuiltin(s *hostServer, v *serverView) error {
-	found := s.profile
-	if found == nil {
-		found = profiles.Empty()
-	}
+	found := oneProfile(s.profile)
 	whole, err := m.search().Complete(found)
 	if err != nil {
 		return err
@@ -274,7 +274,9 @@ func (s *serverView) told() string {
 		}
 	}
 	if s.Standing == standsJailed {
-		add("profile " + s.Profile)
+		if s.Profile != "" {
+			add("profile " + s.Profile)
+		}
 		add(s.Approval)
 		if s.Package != "" {
 			word := "not pinned: "
@@ -289,6 +291,9 @@ func (s *serverView) told() string {
 	}
 	add(s.Why)
 	add(s.Error)
+	for _, note := range s.Notes {
+		add(note)
+	}
 	if s.Disabled {
 		add("disabled in the host")
 	}

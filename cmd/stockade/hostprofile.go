@@ -52,13 +52,11 @@ func (m machine) change(s *hostServer, launcher string, taken map[string]bool) (
 			return c, err
 		}
 		for _, name := range slices.Concat(plain, secret) {
-			if slices.ContainsFunc(whole.Environment.Set, func(v profiles.EnvSet) bool { return v.Name == name }) {
-				c.notes = append(c.notes, fmt.Sprintf("%s: the profile sets its own, so the entry's value has no effect; see: stockade profile show %s", name, whole.Name.Value))
-			}
 			if !passesVariable(whole, name) {
 				c.edit.Words = append(c.edit.Words, "--env", name)
 			}
 		}
+		c.notes = append(c.notes, ownValues(whole, s.entry, nil)...)
 		if s.profile.FromRepo {
 			c.notes = append(c.notes, "the repository's profile; where it grants more than what applies without it, it needs: "+shellWords([]string{"stockade", "allow", s.profile.File}))
 		}
@@ -89,19 +87,58 @@ func passesVariable(p *profiles.Profile, name string) bool {
 		slices.ContainsFunc(env.Pass, func(s profiles.Sourced[string]) bool { return profiles.Passes(s.Value, name) })
 }
 
-// variables splits the variables that an entry sets by whether they are secrets. Notes say
-// which are written out where others may read them, and which no server gets.
-func variables(entry *hostconfig.Server) (plain, secret, notes []string) {
+// ownValues are notes of the entry's variables that have no effect, since the profile sets them
+// itself. A name that --env gives in words is another matter.
+func ownValues(whole *profiles.Profile, entry *hostconfig.Server, given []string) []string {
+	var notes []string
+	for _, name := range namesSet(entry) {
+		sets := slices.ContainsFunc(whole.Environment.Set, func(v profiles.EnvSet) bool { return v.Name == name })
+		if sets && !givesVariable(given, name) {
+			notes = append(notes, fmt.Sprintf("%s: the profile sets its own, so the entry's value has no effect; see: stockade profile show %s", name, whole.Name.Value))
+		}
+	}
+	return notes
+}
+
+// unreached are notes of every variable of a jailed entry that does not reach the server as it is
+// written.
+func unreached(whole *profiles.Profile, entry *hostconfig.Server, given []string) []string {
+	notes := ownValues(whole, entry, given)
+	for _, name := range namesSet(entry) {
+		switch why := profiles.NeverPassed(name); {
+		case why != "":
+			notes = append(notes, fmt.Sprintf("%s does not reach the server: %s", name, why))
+		case !passesVariable(whole, name) && !givesVariable(given, name):
+			notes = append(notes, fmt.Sprintf("%s does not reach the server: neither its profile nor --env names it", name))
+		}
+	}
+	return notes
+}
+
+// givesVariable tells whether --env has a variable.
+func givesVariable(given []string, name string) bool {
+	return slices.ContainsFunc(given, func(word string) bool { return word == name || strings.HasPrefix(word, name+"=") })
+}
+
+func namesSet(entry *hostconfig.Server) []string {
 	names := slices.Clone(entry.Inherits)
 	for _, v := range entry.Env {
 		if !slices.Contains(names, v.Name) {
 			names = append(names, v.Name)
 		}
+	}
+	return names
+}
+
+// variables splits the variables that an entry sets by whether they are secrets. Notes say
+// which are written out where others may read them, and which no server gets.
+func variables(entry *hostconfig.Server) (plain, secret, notes []string) {
+	for _, v := range entry.Env {
 		if secretName(v.Name) && v.Value.Reveal() != "" && !placeholderAlone(v.Value.Reveal()) {
 			notes = append(notes, fmt.Sprintf("line %d: the value of %s is written out in this file", v.Line, v.Name))
 		}
 	}
-	for _, name := range names {
+	for _, name := range namesSet(entry) {
 		switch why := profiles.NeverPassed(name); {
 		case why != "":
 			notes = append(notes, fmt.Sprintf("%s does not reach the server: %s", name, why))

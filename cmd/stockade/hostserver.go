@@ -35,6 +35,7 @@ type hostServer struct {
 	standing standing
 	why      string // for a standing that says not enough by itself
 
+	foreign bool              // what is called stockade is another program
 	words   launchOptions     // of a jailed entry
 	profile *profiles.Profile // that holds, or would; nil: the empty one
 	place   profiles.Place
@@ -76,7 +77,7 @@ func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
 	}
 	if entry.Wrapped != nil {
 		if why := m.foreignLauncher(entry.Wrapped.Launcher); why != "" {
-			s.standing, s.why = standsOutside, why
+			s.standing, s.why, s.foreign = standsOutside, why, true
 			return s
 		}
 		s.standing = standsJailed
