@@ -17,12 +17,15 @@ DESCRIPTION
     version of its package is pinned, and what is granted beyond the built-in profile.
 
     standing: "open" is started by the host without a jail, "jailed" behind stockade; "remote"
-    runs on another machine, "outside" (containers, shells) starts where this jail does not
-    reach; "nothing" starts nothing, and "broken" cannot be started as it is written.
+    runs on another machine, "outside" starts where this jail does not reach (containers, lines of
+    shells, programs that start others, another program of the name, an entry whose variables
+    decide whose profiles hold); "nothing" starts nothing, and of "broken" nobody can say what a
+    host makes. Files with servers in a form or a place that hosts may read or not are "unread".
 
     With --check the status is 1 when a server is open, outside or broken, when a profile that
-    holds one is missing, broken or not approved, or when a file cannot be read: for CI and
-    checks of many machines. Disabled servers count: a click enables them.
+    holds one is missing, broken or not approved, or the machine's policy refuses it, or when a
+    file cannot be read: for CI and checks of many machines. The hint says what to do about the
+    first server of each kind. Disabled servers count: a click enables them.
 
     With --json: {"servers": [{"host", "file", "project", "server", "line", "disabled",
     "standing", "why", "command", "profile", "place", "approval", "package", "pinned",
@@ -122,7 +125,7 @@ func runStatus(opts *statusOptions, names []string, std stdio) error {
 		}
 		for j := range f.file.Servers {
 			s := m.judgeServer(f, &f.file.Servers[j])
-			v.Servers = append(v.Servers, m.viewServer(&s))
+			v.Servers = append(v.Servers, m.startsIn(s.entry).viewServer(&s))
 		}
 	}
 	if opts.json {
@@ -157,7 +160,11 @@ func (m machine) viewServer(s *hostServer) serverView {
 		v.Profile = "empty"
 	}
 	if s.err == nil && s.standing == standsJailed {
-		if err := m.compareWithBuiltin(s, &v); err != nil {
+		err := m.compareWithBuiltin(s, &v)
+		if err == nil {
+			err = m.policyRefuses(s, oneProfile(s.profile), s.place, s.words.grants())
+		}
+		if err != nil {
 			v.Error = oneLine(err)
 		}
 		if whole, err := m.search().Complete(oneProfile(s.profile)); err == nil {

@@ -30,9 +30,11 @@ DESCRIPTION
     runtime alone. Variables that an entry sets go on to the server (--env, or the profile).
 
     Your own files get the full path of this program, a repository's files the bare name.
-    Remote servers, containers and shells are told and left.
+    Remote servers, containers, lines of shells and programs that start others (env, timeout, sudo)
+    are told and left, and so is what the machine's policy refuses.
 
-    With --dry-run: a unified diff, with values of variables masked, and nothing is written.
+    With --dry-run: a unified diff, with values of variables and what looks like a secret masked,
+    and nothing is written.
 ` + hostStatus + `
 EXAMPLES
     stockade wrap --dry-run
@@ -203,7 +205,11 @@ func runWrap(opts *hostOptions, names []string, std stdio) error {
 			if f.scope == hostconfig.Project {
 				launcher = "stockade"
 			}
-			c, err := m.change(&s, launcher, taken)
+			there := m.startsIn(s.entry)
+			c, err := there.change(&s, launcher, taken)
+			if err == nil {
+				err = there.starts(&c)
+			}
 			if err != nil {
 				rows = append(rows, planRow(&s, "stays", oneLine(err)))
 				continue

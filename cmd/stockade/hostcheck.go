@@ -2,10 +2,75 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"stockade/profiles"
+	"stockade/profiles/hostconfig"
+	"stockade/sandbox/packages"
 )
+
+// startsIn is the machine as an entry's server sees it: its folder decides which repository's
+// profiles there are. One with a placeholder, or relative to what the host has open, is not known
+// here, so that the folder of this process stands for it.
+func (m machine) startsIn(entry *hostconfig.Server) machine {
+	if !filepath.IsAbs(entry.Cwd) || strings.ContainsAny(entry.Cwd, "${") {
+		return m
+	}
+	m.dir = realAsFar(filepath.Clean(entry.Cwd))
+	m.repo = repository(m.dir, m.home, os.Getuid())
+	m.program.Dir = m.dir
+	return m
+}
+
+// policyRefuses says why a policy would refuse the start of a server, as far as that is told
+// before anything is installed: by the place of its profile, its flags and its package.
+func (m machine) policyRefuses(s *hostServer, found *profiles.Profile, place profiles.Place, flags profiles.Flags) error {
+	err := m.policies.each(func(p *profiles.Policy) error {
+		if err := p.CheckFlags(flags); err != nil {
+			return err
+		}
+		return p.CheckProfile(found, place)
+	})
+	if err != nil {
+		return err
+	}
+	if c, isRunner, err := packages.Parse(s.entry.Own(), m.where()); isRunner && err == nil {
+		return m.admitPackages(c.Request)
+	}
+	return nil
+}
+
+// starts says why the server of a change would not start: what a policy refuses, as an error, and
+// a repository's profile that nobody approved, in a note.
+func (m machine) starts(c *change) error {
+	words, err := parseRunWords(append([]string{"run"}, c.edit.Words...))
+	if err != nil {
+		return err
+	}
+	found, place := oneProfile(c.server.profile), c.server.place
+	if c.proposal != nil {
+		found, place = &profiles.Profile{File: c.proposal.file}, profiles.PlaceUser
+	}
+	if err := m.policyRefuses(c.server, found, place, words.grants()); err != nil {
+		return err
+	}
+	if !found.FromRepo {
+		return nil
+	}
+	would := *c.server
+	would.words = words
+	var v serverView
+	if err := m.compareWithBuiltin(&would, &v); err != nil {
+		return err
+	}
+	switch v.Approval {
+	case profiles.Unasked.String(), profiles.Denied.String():
+		c.notes = append(c.notes, "the repository's profile is "+v.Approval+", so the server does not start before: "+shellWords([]string{"stockade", "allow", found.File}))
+	}
+	return nil
+}
 
 // fault is what status --check objects to in a server; "" for nothing.
 type fault string

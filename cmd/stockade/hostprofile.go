@@ -57,9 +57,6 @@ func (m machine) change(s *hostServer, launcher string, taken map[string]bool) (
 			}
 		}
 		c.notes = append(c.notes, ownValues(whole, s.entry, nil)...)
-		if s.profile.FromRepo {
-			c.notes = append(c.notes, "the repository's profile; where it grants more than what applies without it, it needs: "+shellWords([]string{"stockade", "allow", s.profile.File}))
-		}
 		return c, nil
 	}
 	if s.host.scope == hostconfig.Project {

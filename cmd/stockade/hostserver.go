@@ -46,6 +46,7 @@ type hostServer struct {
 
 // judgeServer looks at one entry. It starts nothing and asks no registry.
 func (m machine) judgeServer(f *hostFile, entry *hostconfig.Server) hostServer {
+	m = m.startsIn(entry)
 	s := hostServer{host: f, entry: entry}
 	line := entry.Own()
 	switch entry.Kind {
