@@ -154,7 +154,11 @@ func (o *hostOptions) checkServers(files []hostFile) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		hint := "stockade status lists them"
+		slices.Sort(known)
+		hint := "there are " + strings.Join(slices.Compact(known), ", ")
+		if len(known) == 0 {
+			hint = "no file that was read has one"
+		}
 		if near := nearest(name, known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
@@ -192,6 +196,9 @@ func runWrap(opts *hostOptions, names []string, std stdio) error {
 	for i := range files {
 		f := &files[i]
 		r := rewrite{file: f}
+		for _, note := range f.file.Notes {
+			std.say(sayWarning, "left as it is: "+oneLine(hostError(note)))
+		}
 		for j := range f.file.Servers {
 			s := m.judgeServer(f, &f.file.Servers[j])
 			if !opts.means(s.entry) {
