@@ -300,6 +300,11 @@ func sortedNames(list []Sourced[string]) []string {
 // only the placeholder's first word.
 func (c *compiler) placeholders() {
 	for i, arg := range c.facts.Program.Args {
+		if c.out.Plan.Home.Path != "" && (arg == "~" || strings.HasPrefix(arg, "~/")) {
+			// Hosts start servers without a shell, so the sign reaches the server.
+			c.out.Warnings = append(c.out.Warnings,
+				"argument "+itoa(i+1)+" of the server begins with ~, which it takes for its private home; write the absolute path")
+		}
 		name, found := placeholder(arg)
 		if !found {
 			continue

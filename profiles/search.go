@@ -17,6 +17,9 @@ type Search struct {
 	Config string // $XDG_CONFIG_HOME; profiles are in stockade/profiles
 	System string // /etc; profiles are in stockade/profiles
 	Dir    string // working folder, for [FindModule]
+	// Unwritten passes files without a single byte over: the shell has made the one that
+	// "stockade profile init" is to print into.
+	Unwritten bool
 	// Policy's defaults are laid under every profile by [Search.Complete]; nil: there are none.
 	Policy *Policy
 	// Admits tells whether profiles may come from a place; nil: from all.

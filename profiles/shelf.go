@@ -21,6 +21,7 @@ type shelf struct {
 	prefix string // of the folder, for open
 	root   *os.Root
 	denied func(real string) (bool, error)
+	empty  bool // files without a byte are passed over
 }
 
 // repoProfiles is where a repository keeps its profiles.
@@ -36,7 +37,7 @@ func (s Search) shelves() ([]shelf, error) {
 		if err != nil {
 			return nil, Errors{wrong("", "opening the repository: %s", reason(err)).at(Position{File: s.Repo})}
 		}
-		out = append(out, shelf{place: PlaceRepo, folder: filepath.Join(s.Repo, repoProfiles), open: root, prefix: repoProfiles, root: root, denied: s.Denied})
+		out = append(out, shelf{place: PlaceRepo, folder: filepath.Join(s.Repo, repoProfiles), open: root, prefix: repoProfiles, root: root, denied: s.Denied, empty: s.Unwritten})
 	}
 	for _, c := range []struct {
 		place Place
@@ -44,7 +45,7 @@ func (s Search) shelves() ([]shelf, error) {
 	}{{PlaceUser, s.Config}, {PlaceSystem, s.System}} {
 		if c.dir != "" && s.admits(c.place) {
 			folder := filepath.Join(c.dir, "stockade", "profiles")
-			out = append(out, shelf{place: c.place, folder: folder, open: machine{}, prefix: folder})
+			out = append(out, shelf{place: c.place, folder: folder, open: machine{}, prefix: folder, empty: s.Unwritten})
 		}
 	}
 	return out, nil
@@ -91,6 +92,9 @@ func (sh *shelf) named(name string) (*Profile, error) {
 
 // passesOver tells whether the person denied a file of the repository.
 func (sh *shelf) passesOver(read content) (bool, error) {
+	if sh.empty && len(read.data) == 0 {
+		return true, nil
+	}
 	if sh.denied == nil {
 		return false, nil
 	}

@@ -92,6 +92,8 @@ func judgePolicy() policyVerdict {
 	switch {
 	case err != nil:
 		v.Verdict, v.Detail = "broken", err.Error()
+	case p != nil && p.Starts.Value == profiles.AuditSyslog && !systemLogThere():
+		v.Verdict, v.Detail = "broken", p.Starts.Where()+" wants each start told to the system's log, and nothing reads /dev/log"
 	case p != nil:
 		v.Verdict, v.Limits = "in force", viewPolicies([]*profiles.Policy{p})[0].Limits
 	}

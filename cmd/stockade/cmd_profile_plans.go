@@ -153,6 +153,7 @@ func runProfileInit(ctx context.Context, opts *profileInitOptions, server []stri
 	if err != nil {
 		return err
 	}
+	m.unwritten = true
 	p, err := resolveIfGiven(ctx, server, &m, installMissing, std)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ type machine struct {
 	packages                            string // where the store of packages really lies
 	program                             program.Facts
 	policies                            policies
+	unwritten                           bool // see [profiles.Search]
 }
 
 // lookAround gathers what every command needs that deals with profiles.
@@ -55,6 +56,7 @@ func (m machine) search() profiles.Search {
 	return profiles.Search{
 		Repo: m.repo, Config: m.ownConfig(), System: systemFolder, Dir: m.dir, Packages: m.packages,
 		Policy: m.policies.system, Admits: m.policies.admits, Denied: m.approvals().Denied,
+		Unwritten: m.unwritten,
 	}
 }
 

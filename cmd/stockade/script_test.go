@@ -54,10 +54,13 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		Setup:               setUpMachine,
 		Condition: func(cond string) (bool, error) {
-			if cond != "root" {
-				return false, fmt.Errorf("no condition is called %q", cond)
+			switch cond {
+			case "root":
+				return os.Getuid() == 0, nil
+			case "log":
+				return systemLogThere(), nil
 			}
-			return os.Getuid() == 0, nil
+			return false, fmt.Errorf("no condition is called %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":   never(status),

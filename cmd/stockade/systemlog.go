@@ -3,7 +3,17 @@ package main
 import (
 	"fmt"
 	"log/syslog"
+	"os"
+	"slices"
 )
+
+// systemLogThere tells whether there is a socket of the system's log, as log/syslog looks for it.
+func systemLogThere() bool {
+	return slices.ContainsFunc([]string{"/dev/log", "/var/run/syslog", "/var/run/log"}, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Mode().Type() == os.ModeSocket
+	})
+}
 
 // toSystemLog writes one line to the system's log (syslog(3), by the socket /dev/log), and
 // says whether it was taken.
