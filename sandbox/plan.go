@@ -197,8 +197,8 @@ func (p Plan) Mediated() bool {
 	return p.Network.Egress == EgressRules || len(p.Network.Unix) > 0
 }
 
-// asks tells whether calls of the server wait for its supervisor.
-func (p Plan) asks() bool { return p.Mediated() || p.Observed() }
+// asks tells whether the filter lets calls wait, so that somebody has to take its listener.
+func (p Plan) asks() bool { return p.Filter.Supervision != seccomp.Unsupervised || p.Observed() }
 
 // Observed tells whether a supervisor has to stay to tell of what the kernel refuses. It
 // decides nothing: the filter lets calls wait, and each goes on or is refused as without it.
